@@ -42,7 +42,8 @@ func (t *tableWriter) Write(rec arrow.RecordBatch) error {
 		}
 		row := make([]string, rec.NumCols())
 		for c := range row {
-			row[c] = clip(oneLine(peopleText(rec.Column(c), r)), t.opts.MaxCell)
+			// Text may point into the batch, which is gone before the table is drawn.
+			row[c] = strings.Clone(clip(oneLine(peopleText(rec.Column(c), r)), t.opts.MaxCell))
 		}
 		t.cells = append(t.cells, row)
 	}

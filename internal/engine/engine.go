@@ -1,0 +1,259 @@
+// Package engine is DuckDB, and the only room that knows it: it runs one SELECT at a time and streams Arrow out.
+//
+// A DB is one embedded DuckDB without tables of its own. What a query reads comes in through three doors:
+//
+//   - virtual files: AddFile gives a file a path below a secret prefix; read_parquet reads it there, and nothing else on
+//     the machine can be read (AddOutput is the same for the one file that a COPY writes);
+//   - live bitmaps: NewLive registers deleted and allowed rows of a list of files for the predicate overlake_live;
+//   - feeds: NewFeed makes Arrow batches readable as a table function.
+//
+// Functions written in Go enter through RegisterScalar and RegisterCast; the type vector is an alias of FLOAT[], so that
+// operators on it can be ours while those on other lists stay DuckDB's.
+//
+// Rules of the room:
+//
+//	E1  Only SELECT and EXPLAIN run (COPY through RunCopy). Configuration is locked, extensions are off, and no file
+//	    outside the doors can be opened.
+//	E2  A query holds one connection of a fixed pool: the pool is the admission queue, first come, first served.
+//	E3  A cancelled context interrupts the query at once, wherever it is; the connection is usable afterwards.
+//	E4  Memory and spill space are bounded by Config.
+//
+// Measurements behind the choice of DuckDB and of this way to drive it: docs/decisions/0002-duckdb-embedding.md.
+package engine
+
+/*
+#cgo CFLAGS: -O2 -Wall
+#cgo linux LDFLAGS: -Wl,--wrap=open -Wl,--wrap=access -Wl,--wrap=unlink -Wl,--wrap=__xstat
+#include <stdlib.h>
+#include "engine.h"
+*/
+import "C"
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+	"unsafe"
+
+	_ "github.com/duckdb/duckdb-go/v2/mapping" // links the DuckDB library of this platform
+
+	"github.com/overlakedb/overlake/internal/errs"
+)
+
+// Config bounds a DB. The zero value is usable.
+type Config struct {
+	MemoryLimit  int64         // bytes for queries; 0 means 1 GiB. The process needs up to 200 MB more.
+	Threads      int           // threads that run queries; 0 means GOMAXPROCS
+	SpillDir     string        // where large queries spill; "" means a private temporary directory that Close removes
+	SpillLimit   int64         // bytes of spill files; 0 means what the disk has
+	MaxQueries   int           // queries that run at once; 0 means twice Threads
+	QueueTimeout time.Duration // longest wait for a place among them; 0 means until the context ends
+}
+
+// DB is an embedded DuckDB. It is safe for concurrent use.
+type DB struct {
+	cfg     Config
+	db      C.duckdb_database
+	pool    chan C.duckdb_connection
+	conns   []C.duckdb_connection
+	spill   string
+	private bool   // spill is ours to remove
+	prefix  string // secret directory of the virtual files
+
+	control sync.Mutex // guards the first connection: parsing and registrations
+	closed  bool
+}
+
+// Open starts a DuckDB.
+func Open(cfg Config) (_ *DB, err error) {
+	if cfg.MemoryLimit == 0 {
+		cfg.MemoryLimit = 1 << 30
+	}
+	if cfg.Threads == 0 {
+		cfg.Threads = runtime.GOMAXPROCS(0)
+	}
+	if cfg.MaxQueries == 0 {
+		cfg.MaxQueries = 2 * cfg.Threads
+	}
+	if cfg.MemoryLimit < 16<<20 || cfg.Threads < 0 || cfg.MaxQueries < 0 {
+		return nil, errs.New(errs.Invalid, "engine.open", "the memory limit must be at least 16 MiB, and no limit negative")
+	}
+	db := &DB{cfg: cfg, spill: cfg.SpillDir, pool: make(chan C.duckdb_connection, cfg.MaxQueries)}
+	if db.spill == "" {
+		if db.spill, err = os.MkdirTemp("", "overlake-spill-"); err != nil {
+			return nil, errs.Wrap(errs.KindOf(err), "engine.open", err)
+		}
+		db.private = true
+	}
+	if db.spill, err = filepath.Abs(db.spill); err != nil {
+		return nil, errs.Wrap(errs.Invalid, "engine.open", err)
+	}
+	var secret [16]byte
+	if _, err := rand.Read(secret[:]); err != nil {
+		return nil, errs.Wrap(errs.Internal, "engine.open", err)
+	}
+	db.prefix = "/.overlake-files/" + hex.EncodeToString(secret[:]) + "/"
+	if err := db.open(); err != nil {
+		db.Close()
+		return nil, err
+	}
+	return db, nil
+}
+
+func (db *DB) open() error {
+	var cfg C.duckdb_config
+	if C.duckdb_create_config(&cfg) != 0 {
+		return errs.New(errs.Internal, "engine.open", "no memory for the configuration")
+	}
+	defer C.duckdb_destroy_config(&cfg)
+	settings := [][2]string{
+		{"threads", strconv.Itoa(db.cfg.Threads)},
+		{"memory_limit", strconv.FormatInt(db.cfg.MemoryLimit, 10) + "B"},
+		{"temp_directory", db.spill},
+		{"autoinstall_known_extensions", "false"},
+		{"autoload_known_extensions", "false"},
+		{"allow_community_extensions", "false"},
+	}
+	if db.cfg.SpillLimit > 0 {
+		settings = append(settings, [2]string{"max_temp_directory_size", strconv.FormatInt(db.cfg.SpillLimit, 10) + "B"})
+	}
+	for _, s := range settings {
+		name, value := C.CString(s[0]), C.CString(s[1])
+		st := C.duckdb_set_config(cfg, name, value)
+		C.free(unsafe.Pointer(name))
+		C.free(unsafe.Pointer(value))
+		if st != 0 {
+			return errs.Newf(errs.Internal, "engine.open", "the engine does not know the setting %s = %s", s[0], s[1])
+		}
+	}
+	path := C.CString(":memory:")
+	defer C.free(unsafe.Pointer(path))
+	var message *C.char
+	if C.duckdb_open_ext(path, &db.db, cfg, &message) != 0 {
+		defer C.duckdb_free(unsafe.Pointer(message))
+		return errs.New(errs.Internal, "engine.open", C.GoString(message))
+	}
+	// One connection more than queries may run: the first one is for control.
+	for range db.cfg.MaxQueries + 1 {
+		var con C.duckdb_connection
+		if C.duckdb_connect(db.db, &con) != 0 {
+			return errs.New(errs.Internal, "engine.open", "cannot connect to the engine")
+		}
+		db.conns = append(db.conns, con)
+		for _, s := range []string{"SET errors_as_json = true", "SET TimeZone = 'UTC'"} {
+			if err := exec(con, s); err != nil {
+				return err
+			}
+		}
+	}
+	control := db.conns[0]
+	if C.ov_live_register(control) != 0 || C.ov_feed_register(control) != 0 {
+		return errs.New(errs.Internal, "engine.open", "cannot register the scan functions")
+	}
+	if err := db.registerVector(); err != nil {
+		return err
+	}
+	for _, s := range []string{
+		"SET allowed_directories = [" + literal(db.prefix) + ", " + literal(db.spill+"/") + "]",
+		"SET enable_external_access = false",
+		"SET lock_configuration = true",
+	} {
+		if err := exec(control, s); err != nil {
+			return err
+		}
+	}
+	for _, con := range db.conns[1:] {
+		db.pool <- con
+	}
+	return nil
+}
+
+// Close ends the DB. Results must be closed before.
+func (db *DB) Close() error {
+	db.control.Lock()
+	defer db.control.Unlock()
+	if db.closed {
+		return nil
+	}
+	db.closed = true
+	for i := range db.conns {
+		C.duckdb_disconnect(&db.conns[i])
+	}
+	if db.db != nil {
+		C.duckdb_close(&db.db)
+	}
+	if db.private {
+		return os.RemoveAll(db.spill)
+	}
+	return nil
+}
+
+// Config is the configuration with its defaults filled in.
+func (db *DB) Config() Config { return db.cfg }
+
+// acquire waits for a connection.
+func (db *DB) acquire(ctx context.Context) (C.duckdb_connection, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, errs.Wrap(errs.Canceled, "engine.query", err)
+	}
+	select {
+	case con := <-db.pool:
+		return con, nil
+	default:
+	}
+	var timeout <-chan time.Time
+	if db.cfg.QueueTimeout > 0 {
+		t := time.NewTimer(db.cfg.QueueTimeout)
+		defer t.Stop()
+		timeout = t.C
+	}
+	select {
+	case con := <-db.pool:
+		return con, nil
+	case <-ctx.Done():
+		return nil, errs.Wrap(errs.Canceled, "engine.query", ctx.Err())
+	case <-timeout:
+		return nil, errs.New(errs.Exhausted, "engine.query",
+			fmt.Sprintf("%d queries run already and none ended within %v", db.cfg.MaxQueries, db.cfg.QueueTimeout),
+			errs.Hint("try again later, or raise the number of queries or the queue timeout"))
+	}
+}
+
+func exec(con C.duckdb_connection, sql string) error {
+	text := C.CString(sql)
+	defer C.free(unsafe.Pointer(text))
+	return engineError("engine.exec", C.ov_exec(con, text))
+}
+
+func literal(s string) string { return "'" + strings.ReplaceAll(s, "'", "''") + "'" }
+
+// Parse turns one SELECT into DuckDB's syntax tree as JSON. A text that does not parse is Invalid with a *SQLError that
+// tells where.
+func (db *DB) Parse(ctx context.Context, sql string) (string, error) {
+	if strings.ContainsRune(sql, 0) {
+		return "", errs.New(errs.Invalid, "engine.parse", "the statement holds a NUL character")
+	}
+	db.control.Lock()
+	defer db.control.Unlock()
+	if db.closed {
+		return "", errs.New(errs.Unavailable, "engine.parse", "the database is closed")
+	}
+	r, err := db.run(ctx, db.conns[0], "SELECT json_serialize_sql($1::VARCHAR)", []Arg{{Value: sql}}, false)
+	if err != nil {
+		return "", err
+	}
+	defer r.finish()
+	if !r.Next() {
+		return "", errors.Join(errs.New(errs.Internal, "engine.parse", "the parser gave no answer"), r.Err())
+	}
+	return parsed(firstText(r.Record()))
+}

@@ -1,0 +1,48 @@
+// What Go calls in this room's C, and what C calls in Go.
+#ifndef OVERLAKE_ENGINE_H
+#define OVERLAKE_ENGINE_H
+
+#include "abi.h"
+
+typedef struct {
+	int64_t rows;
+	const uint64_t *deleted; // bit set: the row is gone; NULL: none is
+	const uint64_t *allowed; // bit clear: the row is not wanted; NULL: all are
+} ov_live_file;
+
+int64_t ov_live_new(idx_t files);
+bool ov_live_set(int64_t id, idx_t file, int64_t rows, const uint64_t *deleted, const uint64_t *allowed);
+void ov_live_release(int64_t id);
+int64_t ov_live_bytes(void);
+duckdb_state ov_live_register(duckdb_connection con);
+
+duckdb_state ov_vector_aggregates(duckdb_connection con, duckdb_logical_type vector);
+
+bool ov_file_add(const char *path, const char *real, bool writable);
+void ov_file_remove(const char *path);
+
+// One running statement.
+typedef struct {
+	duckdb_connection con;
+	duckdb_prepared_statement stmt;
+	duckdb_result res;
+	duckdb_arrow_options opts;
+	bool started;
+} ov_query;
+
+char *ov_exec(duckdb_connection con, const char *sql);
+char *ov_prepare(ov_query *q, const char *sql);
+char *ov_start(ov_query *q);
+char *ov_schema(ov_query *q, struct ArrowSchema *out);
+char *ov_alias(ov_query *q, idx_t column);
+int ov_next(ov_query *q, struct ArrowArray *out, char **err);
+void ov_finish(ov_query *q);
+duckdb_state ov_bind_floats(ov_query *q, idx_t param, const float *v, idx_t n);
+duckdb_state ov_bind_doubles(ov_query *q, idx_t param, const double *v, idx_t n);
+
+duckdb_state ov_scalar(duckdb_connection con, const char *name, duckdb_logical_type *args, int nargs,
+                       duckdb_logical_type result, bool special, uintptr_t id);
+duckdb_state ov_cast(duckdb_connection con, duckdb_logical_type from, duckdb_logical_type to, int64_t cost, uintptr_t id);
+duckdb_state ov_feed_register(duckdb_connection con);
+
+#endif
