@@ -1,16 +1,19 @@
 // Package row answers: which rows?
 //
 // An Addr names one row by the ordinal of its data file in a scan's file list and its position in that file. A Bitmap is
-// a set of positions of one file: deleted rows, or rows that an index allows. A Hit is a row with a score; Hits have one
-// deterministic order, so that equal scores never make an answer depend on how work was split.
+// a set of positions of one file: deleted rows, or rows that an index allows. A Set holds a Bitmap for each of several
+// files. A Hit is a row with a score; Hits have one deterministic order in each direction, so that equal scores never
+// make an answer depend on how the work was split.
+//
+// Positions count from 0. A negative position is no row: adding it does nothing and no set contains it. A decoder that
+// meets one in outside bytes reports it as corrupt before it comes here.
 package row
 
 import (
 	"cmp"
 	"iter"
+	"maps"
 	"slices"
-
-	"github.com/RoaringBitmap/roaring/v2/roaring64"
 )
 
 // Addr is the address of a row inside a scan.
@@ -19,86 +22,74 @@ type Addr struct {
 	Pos  int64  // position in the file, from 0
 }
 
-// Bitmap is a set of row positions of one file. The nil *Bitmap is an empty set for every reading method. A Bitmap is
-// safe for concurrent reading.
-type Bitmap struct{ b roaring64.Bitmap }
-
-// NewBitmap returns an empty set.
-func NewBitmap() *Bitmap { return &Bitmap{} }
-
-// BitmapOf returns the set of the positions.
-func BitmapOf(positions ...int64) *Bitmap {
-	b := NewBitmap()
-	for _, p := range positions {
-		b.Add(p)
+// Compare orders addresses by file, then position.
+func (a Addr) Compare(b Addr) int {
+	if c := cmp.Compare(a.File, b.File); c != 0 {
+		return c
 	}
-	return b
+	return cmp.Compare(a.Pos, b.Pos)
 }
 
-// Add puts a position into the set.
-func (b *Bitmap) Add(pos int64) { b.b.Add(uint64(pos)) }
+// Set is a set of rows of several files. The zero value is empty and ready; the nil *Set is empty for every reading
+// method. A Set is safe for concurrent reading.
+type Set struct{ files map[uint32]*Bitmap }
 
-// AddRange puts the positions lo ≤ p < hi into the set.
-func (b *Bitmap) AddRange(lo, hi int64) { b.b.AddRange(uint64(lo), uint64(hi)) }
+// Get returns the positions of a file; nil, which is an empty set, when none were put. The Bitmap is the Set's own.
+func (s *Set) Get(file uint32) *Bitmap {
+	if s == nil {
+		return nil
+	}
+	return s.files[file]
+}
 
-// Contains reports whether a position is in the set.
-func (b *Bitmap) Contains(pos int64) bool { return b != nil && b.b.Contains(uint64(pos)) }
-
-// Len is the number of positions.
-func (b *Bitmap) Len() int64 {
+// Put makes b the positions of a file; nil removes the file. The Set keeps b itself, not a copy.
+func (s *Set) Put(file uint32, b *Bitmap) {
 	if b == nil {
-		return 0
+		delete(s.files, file)
+		return
 	}
-	return int64(b.b.GetCardinality())
-}
-
-// Or adds the positions of the other set.
-func (b *Bitmap) Or(other *Bitmap) {
-	if other != nil {
-		b.b.Or(&other.b)
+	if s.files == nil {
+		s.files = map[uint32]*Bitmap{}
 	}
+	s.files[file] = b
 }
 
-// Clone returns an independent copy; the clone of nil is empty.
-func (b *Bitmap) Clone() *Bitmap {
-	c := NewBitmap()
-	c.Or(b)
-	return c
-}
-
-// Max is the largest position, or -1 for an empty set.
-func (b *Bitmap) Max() int64 {
-	if b.Len() == 0 {
-		return -1
+// Add puts one row into the set.
+func (s *Set) Add(a Addr) {
+	b := s.Get(a.File)
+	if b == nil {
+		b = NewBitmap()
+		s.Put(a.File, b)
 	}
-	return int64(b.b.Maximum())
+	b.Add(a.Pos)
 }
 
-// All yields the positions in ascending order.
-func (b *Bitmap) All() iter.Seq[int64] {
-	return func(yield func(int64) bool) {
-		if b == nil {
+// Contains reports whether a row is in the set.
+func (s *Set) Contains(a Addr) bool { return s.Get(a.File).Contains(a.Pos) }
+
+// Len is the number of rows in all files.
+func (s *Set) Len() int64 {
+	var n int64
+	if s != nil {
+		for _, b := range s.files {
+			n += b.Len()
+		}
+	}
+	return n
+}
+
+// Files yields every file that was put with its positions, by ascending ordinal, also files with an empty Bitmap.
+func (s *Set) Files() iter.Seq2[uint32, *Bitmap] {
+	return func(yield func(uint32, *Bitmap) bool) {
+		if s == nil {
 			return
 		}
-		for it := b.b.Iterator(); it.HasNext(); {
-			if !yield(int64(it.Next())) {
+		for _, file := range slices.Sorted(maps.Keys(s.files)) {
+			if !yield(file, s.files[file]) {
 				return
 			}
 		}
 	}
-}
-
-// Words is the set as a dense bit array for a file of the given number of rows: bit p%64 of word p/64 stands for
-// position p. Positions at or beyond rows are left out.
-func (b *Bitmap) Words(rows int64) []uint64 {
-	words := make([]uint64, (rows+63)/64)
-	for p := range b.All() {
-		if p >= rows {
-			break
-		}
-		words[p>>6] |= 1 << (p & 63)
-	}
-	return words
 }
 
 // Hit is a row with a score.
@@ -110,18 +101,34 @@ type Hit struct {
 // Hits is a ranked list.
 type Hits []Hit
 
-// SortDescending orders by score, best first; equal scores by file, then position.
-func (h Hits) SortDescending() { slices.SortFunc(h, compareDescending) }
+// SortDescending orders by score, highest first, as similarities rank; equal scores by file, then position; NaN last.
+func (h Hits) SortDescending() { slices.SortFunc(h, CompareDescending) }
 
-func compareDescending(a, b Hit) int {
-	if c := cmp.Compare(b.Score, a.Score); c != 0 {
+// SortAscending orders by score, lowest first, as distances rank; equal scores by file, then position; NaN last.
+func (h Hits) SortAscending() { slices.SortFunc(h, CompareAscending) }
+
+// CompareDescending is the order of SortDescending: negative when a ranks before b.
+func CompareDescending(a, b Hit) int {
+	if c := cmp.Compare(b.Score, a.Score); c != 0 { // cmp puts NaN lowest, so here last
 		return c
 	}
-	if c := cmp.Compare(a.File, b.File); c != 0 {
+	return a.Addr.Compare(b.Addr)
+}
+
+// CompareAscending is the order of SortAscending: negative when a ranks before b.
+func CompareAscending(a, b Hit) int {
+	aNaN, bNaN := a.Score != a.Score, b.Score != b.Score
+	switch {
+	case aNaN && !bNaN:
+		return 1
+	case bNaN && !aNaN:
+		return -1
+	}
+	if c := cmp.Compare(a.Score, b.Score); c != 0 {
 		return c
 	}
-	return cmp.Compare(a.Pos, b.Pos)
+	return a.Addr.Compare(b.Addr)
 }
 
 // Better reports whether a comes before b in the descending order.
-func Better(a, b Hit) bool { return compareDescending(a, b) < 0 }
+func Better(a, b Hit) bool { return CompareDescending(a, b) < 0 }
