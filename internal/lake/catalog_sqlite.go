@@ -1,0 +1,291 @@
+package lake
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+
+	"github.com/apache/iceberg-go/table"
+	"github.com/google/uuid"
+	_ "modernc.org/sqlite" // the database driver "sqlite"
+
+	"github.com/overlakedb/overlake/internal/errs"
+	"github.com/overlakedb/overlake/internal/objstore"
+)
+
+// SQLiteCatalog keeps the pointer of every table as a row of a SQLite database, in the tables of Iceberg's JDBC catalog,
+// so that PyIceberg's SqlCatalog reads it under the name below. Metadata files lie where the file catalog has them, with
+// unique names; a commit replaces the pointer only if it still is what the writer started from.
+type SQLiteCatalog struct {
+	db     *sql.DB
+	store  objstore.Store
+	io     *fileIO
+	shared *shared
+
+	mu    sync.Mutex
+	known map[string]*Table // by metadata location, which never changes content
+}
+
+// SQLiteCatalogName is the name under which other engines find the catalog in its database.
+const SQLiteCatalogName = "overlake"
+
+// OpenSQLiteCatalog opens or creates the database file; table files go into the store.
+func OpenSQLiteCatalog(ctx context.Context, path string, store objstore.Store) (*SQLiteCatalog, error) {
+	db, err := sql.Open("sqlite", "file:"+path+"?_pragma=busy_timeout(10000)&_pragma=journal_mode(WAL)&_pragma=synchronous(FULL)&_txlock=immediate")
+	if err != nil {
+		return nil, errs.Wrap(errs.Unavailable, "lake.catalog", err, errs.On(path))
+	}
+	for _, s := range []string{
+		`CREATE TABLE IF NOT EXISTS iceberg_tables (catalog_name VARCHAR(255) NOT NULL, table_namespace VARCHAR(255) NOT NULL,
+			table_name VARCHAR(255) NOT NULL, metadata_location VARCHAR(1000), previous_metadata_location VARCHAR(1000),
+			iceberg_type VARCHAR(5), PRIMARY KEY (catalog_name, table_namespace, table_name))`,
+		`CREATE TABLE IF NOT EXISTS iceberg_namespace_properties (catalog_name VARCHAR(255) NOT NULL, namespace VARCHAR(255) NOT NULL,
+			property_key VARCHAR(255) NOT NULL, property_value VARCHAR(1000), PRIMARY KEY (catalog_name, namespace, property_key))`,
+	} {
+		if _, err := db.ExecContext(ctx, s); err != nil {
+			db.Close()
+			return nil, errs.Wrap(errs.Unavailable, "lake.catalog", err, errs.On(path), errs.Hint("the file must be a SQLite database that can be written"))
+		}
+	}
+	return &SQLiteCatalog{db: db, store: store, io: rooted(store), shared: newShared(), known: map[string]*Table{}}, nil
+}
+
+// Close closes the database.
+func (c *SQLiteCatalog) Close() error { return c.db.Close() }
+
+func (c *SQLiteCatalog) fail(err error) error {
+	return errs.Wrap(errs.Unavailable, "lake.catalog", err)
+}
+
+func (c *SQLiteCatalog) strings(ctx context.Context, query string, args ...any) ([]string, error) {
+	rows, err := c.db.QueryContext(ctx, query, args...)
+	if err != nil {
+		return nil, c.fail(err)
+	}
+	defer rows.Close()
+	var out []string
+	for rows.Next() {
+		var s string
+		if err := rows.Scan(&s); err != nil {
+			return nil, c.fail(err)
+		}
+		out = append(out, s)
+	}
+	return out, c.fail(rows.Err())
+}
+
+// Namespaces lists the schemas.
+func (c *SQLiteCatalog) Namespaces(ctx context.Context) ([]string, error) {
+	out, err := c.strings(ctx, `SELECT table_namespace FROM iceberg_tables WHERE catalog_name = ?1 UNION SELECT namespace FROM iceberg_namespace_properties WHERE catalog_name = ?1`, SQLiteCatalogName)
+	if err != nil {
+		return nil, err
+	}
+	if !slices.Contains(out, DefaultNamespace) {
+		out = append(out, DefaultNamespace)
+	}
+	slices.Sort(out)
+	return out, nil
+}
+
+func (c *SQLiteCatalog) hasNamespace(ctx context.Context, name string) (bool, error) {
+	all, err := c.Namespaces(ctx)
+	return slices.Contains(all, name), err
+}
+
+// CreateNamespace makes a schema.
+func (c *SQLiteCatalog) CreateNamespace(ctx context.Context, name string) error {
+	if err := CheckNamespace(name); err != nil {
+		return err
+	}
+	there, err := c.hasNamespace(ctx, name)
+	if err != nil {
+		return err
+	}
+	if there {
+		return errs.New(errs.Exists, "lake.createNamespace", "the schema exists already", errs.On(name))
+	}
+	_, err = c.db.ExecContext(ctx, `INSERT OR IGNORE INTO iceberg_namespace_properties VALUES (?, ?, 'exists', 'true')`, SQLiteCatalogName, name)
+	return c.fail(err)
+}
+
+// DropNamespace removes an empty schema.
+func (c *SQLiteCatalog) DropNamespace(ctx context.Context, name string) error {
+	there, err := c.hasNamespace(ctx, name)
+	if err != nil {
+		return err
+	}
+	if !there {
+		return errs.New(errs.NotFound, "lake.dropNamespace", "there is no such schema", errs.On(name))
+	}
+	tables, err := c.Tables(ctx, name)
+	if err != nil {
+		return err
+	}
+	if len(tables) > 0 || name == DefaultNamespace {
+		return errs.New(errs.Invalid, "lake.dropNamespace", fmt.Sprintf("the schema holds %d tables, or is the default one", len(tables)), errs.On(name), errs.Hint("drop its tables first"))
+	}
+	_, err = c.db.ExecContext(ctx, `DELETE FROM iceberg_namespace_properties WHERE catalog_name = ? AND namespace = ?`, SQLiteCatalogName, name)
+	return c.fail(err)
+}
+
+// Tables lists the tables of a schema.
+func (c *SQLiteCatalog) Tables(ctx context.Context, namespace string) ([]Ident, error) {
+	list, err := c.strings(ctx, `SELECT table_name FROM iceberg_tables WHERE catalog_name = ? AND table_namespace = ? AND (iceberg_type = 'TABLE' OR iceberg_type IS NULL) ORDER BY table_name`, SQLiteCatalogName, namespace)
+	out := make([]Ident, len(list))
+	for i, n := range list {
+		out[i] = Ident{namespace, n}
+	}
+	return out, err
+}
+
+// Create makes a table.
+func (c *SQLiteCatalog) Create(ctx context.Context, id Ident, spec CreateSpec) (*Table, error) {
+	if err := id.Check(); err != nil {
+		return nil, err
+	}
+	if there, err := c.hasNamespace(ctx, id.Namespace); err != nil {
+		return nil, err
+	} else if !there {
+		return nil, errs.New(errs.NotFound, "lake.create", "there is no such schema", errs.On(id.Namespace), errs.Hint("create it with CREATE SCHEMA %s", id.Namespace))
+	}
+	if _, err := c.Load(ctx, id); err == nil {
+		return nil, tableExists(id)
+	} else if !errs.Is(err, errs.NotFound) {
+		return nil, err
+	}
+	meta, err := newMetadata(spec, c.io.location(id.Namespace+"/"+id.Name))
+	if err != nil {
+		return nil, errs.With(err, errs.On(id.String()))
+	}
+	location, err := c.putMetadata(ctx, id, 0, meta)
+	if err != nil {
+		return nil, err
+	}
+	res, err := c.db.ExecContext(ctx, `INSERT OR IGNORE INTO iceberg_tables VALUES (?, ?, ?, ?, NULL, 'TABLE')`, SQLiteCatalogName, id.Namespace, id.Name, location)
+	if err != nil {
+		return nil, c.fail(err)
+	}
+	if n, err := res.RowsAffected(); err != nil || n == 0 {
+		return nil, errors.Join(tableExists(id), c.io.Remove(location))
+	}
+	return c.table(id, location, meta), nil
+}
+
+// putMetadata writes a metadata file under a name of its own and finds it again.
+func (c *SQLiteCatalog) putMetadata(ctx context.Context, id Ident, n int, meta table.Metadata) (string, error) {
+	data, err := json.Marshal(meta)
+	if err != nil {
+		return "", errs.Wrap(errs.Internal, "lake.commit", err, errs.On(id.String()))
+	}
+	name := fmt.Sprintf("%s/%s/metadata/%05d-%s.metadata.json", id.Namespace, id.Name, n, uuid.NewString())
+	if _, err := c.store.Put(ctx, name, data, objstore.Condition{IfAbsent: true}); err != nil {
+		return "", err
+	}
+	if info, err := c.store.Stat(ctx, name); err != nil || info.Size != int64(len(data)) {
+		return "", errs.New(errs.Unavailable, "lake.commit", "the metadata file was not stored whole", errs.On(name))
+	}
+	return c.io.location(name), nil
+}
+
+func (c *SQLiteCatalog) table(id Ident, location string, meta table.Metadata) *Table {
+	t := &Table{id: id, meta: meta, location: location, io: c.io, cat: c, shared: c.shared}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if len(c.known) > 10_000 {
+		clear(c.known)
+	}
+	c.known[location] = t
+	return t
+}
+
+// Load opens the newest version.
+func (c *SQLiteCatalog) Load(ctx context.Context, id Ident) (*Table, error) {
+	if err := id.Check(); err != nil {
+		return nil, err
+	}
+	list, err := c.strings(ctx, `SELECT metadata_location FROM iceberg_tables WHERE catalog_name = ? AND table_namespace = ? AND table_name = ?`, SQLiteCatalogName, id.Namespace, id.Name)
+	if err != nil {
+		return nil, err
+	}
+	if len(list) == 0 {
+		all, _ := c.Tables(ctx, id.Namespace)
+		return nil, errs.New(errs.NotFound, "lake.load", "there is no such table", errs.On(id.String()), tableHint(id, all))
+	}
+	c.mu.Lock()
+	t := c.known[list[0]]
+	c.mu.Unlock()
+	if t != nil && t.id == id {
+		return t, nil
+	}
+	meta, err := readMetadata(ctx, c.io, list[0])
+	if err != nil {
+		return nil, err
+	}
+	return c.table(id, list[0], meta), nil
+}
+
+func (c *SQLiteCatalog) commit(ctx context.Context, t *Table, reqs []table.Requirement, updates []table.Update) (*Table, error) {
+	meta, err := applyUpdates(t, reqs, updates)
+	if err != nil {
+		return nil, err
+	}
+	n := 1
+	for range meta.PreviousFiles() {
+		n++
+	}
+	location, err := c.putMetadata(ctx, t.id, n, meta)
+	if err != nil {
+		return nil, err
+	}
+	res, err := c.db.ExecContext(ctx, `UPDATE iceberg_tables SET metadata_location = ?, previous_metadata_location = ? WHERE catalog_name = ? AND table_namespace = ? AND table_name = ? AND metadata_location = ?`,
+		location, t.location, SQLiteCatalogName, t.id.Namespace, t.id.Name, t.location)
+	if err != nil {
+		return nil, c.fail(err)
+	}
+	if changed, err := res.RowsAffected(); err != nil || changed == 0 {
+		return nil, errors.Join(errs.New(errs.Conflict, "lake.commit", "another writer committed first", errs.On(t.id.String())), c.io.Remove(location))
+	}
+	return c.table(t.id, location, meta), nil
+}
+
+// Drop removes a table, pointer first.
+func (c *SQLiteCatalog) Drop(ctx context.Context, id Ident) error {
+	if err := id.Check(); err != nil {
+		return err
+	}
+	t, err := c.Load(ctx, id)
+	if err != nil && !errs.Is(err, errs.Corrupt) {
+		return err
+	}
+	if _, err := c.db.ExecContext(ctx, `DELETE FROM iceberg_tables WHERE catalog_name = ? AND table_namespace = ? AND table_name = ?`, SQLiteCatalogName, id.Namespace, id.Name); err != nil {
+		return c.fail(err)
+	}
+	if t == nil {
+		return nil
+	}
+	dir, err := c.io.name(t.Location())
+	if err != nil {
+		return err
+	}
+	return dropFiles(ctx, c.store, dir+"/")
+}
+
+// Rename changes the name; the files stay where they are.
+func (c *SQLiteCatalog) Rename(ctx context.Context, from, to Ident) error {
+	if err := to.Check(); err != nil {
+		return err
+	}
+	if _, err := c.Load(ctx, from); err != nil {
+		return err
+	}
+	if _, err := c.Load(ctx, to); err == nil {
+		return tableExists(to)
+	}
+	_, err := c.db.ExecContext(ctx, `UPDATE iceberg_tables SET table_namespace = ?, table_name = ? WHERE catalog_name = ? AND table_namespace = ? AND table_name = ?`,
+		to.Namespace, to.Name, SQLiteCatalogName, from.Namespace, from.Name)
+	return c.fail(err)
+}

@@ -1,0 +1,167 @@
+package lake
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"io/fs"
+	"path"
+	"strings"
+	"time"
+
+	iceio "github.com/apache/iceberg-go/io"
+
+	"github.com/overlakedb/overlake/internal/errs"
+	"github.com/overlakedb/overlake/internal/objstore"
+)
+
+// fileIO is iceberg-go's view of a store: absolute locations in, names of the store out.
+type fileIO struct {
+	ctx      context.Context
+	store    objstore.Reader
+	writable objstore.Store // nil: read-only
+	// prefixes map what locations begin with, as pathKey gives it and without a trailing slash, to a name of the store;
+	// the longest match counts.
+	prefixes []prefix
+}
+
+type prefix struct{ from, to string }
+
+// rooted is the fileIO of a store whose locations all begin with the store's own.
+func rooted(store objstore.Reader) *fileIO {
+	w, _ := store.(objstore.Store)
+	return &fileIO{ctx: context.Background(), store: store, writable: w, prefixes: []prefix{{rootKey(store), ""}}}
+}
+
+// rootKey is what the locations of a store begin with.
+func rootKey(store objstore.Reader) string {
+	return strings.TrimRight(pathKey(store.Location()+"/"), "/")
+}
+
+// with gives the same view under another context.
+func (f *fileIO) with(ctx context.Context) *fileIO {
+	c := *f
+	c.ctx = ctx
+	return &c
+}
+
+// name finds the object behind a location.
+func (f *fileIO) name(location string) (string, error) {
+	key := pathKey(location)
+	best := -1
+	for i, p := range f.prefixes {
+		if (key == p.from || strings.HasPrefix(key, p.from+"/") || p.from == "") && (best < 0 || len(p.from) > len(f.prefixes[best].from)) {
+			best = i
+		}
+	}
+	if best < 0 {
+		return "", errs.New(errs.Denied, "lake.open", "the table names a file outside its place", errs.On(location),
+			errs.Hint("mount it with the prefix that its files are below"))
+	}
+	p := f.prefixes[best]
+	name := strings.Trim(path.Join(p.to, strings.TrimPrefix(key, p.from)), "/")
+	return name, objstore.CheckName(name)
+}
+
+// location is the absolute location of a name.
+func (f *fileIO) location(name string) string { return f.store.Location() + "/" + name }
+
+// read gets a whole metadata object.
+func (f *fileIO) read(ctx context.Context, location string) ([]byte, error) {
+	name, err := f.name(location)
+	if err != nil {
+		return nil, err
+	}
+	data, _, err := objstore.ReadAll(ctx, f.store, name, maxMetadata)
+	return data, err
+}
+
+func (f *fileIO) Open(location string) (iceio.File, error) {
+	name, err := f.name(location)
+	if err != nil {
+		return nil, err
+	}
+	o, err := f.store.Open(f.ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	return &openFile{SectionReader: io.NewSectionReader(o, 0, o.Size()), o: o, name: name}, nil
+}
+
+func (f *fileIO) Remove(location string) error {
+	if f.writable == nil {
+		return errs.New(errs.Denied, "lake.remove", "the store is read-only", errs.On(location))
+	}
+	name, err := f.name(location)
+	if err != nil {
+		return err
+	}
+	return f.writable.Delete(f.ctx, name)
+}
+
+// writer is the fileIO of iceberg-go's writing code: manifests and manifest lists.
+type writer struct{ *fileIO }
+
+func (w writer) WriteFile(location string, p []byte) error {
+	name, err := w.name(location)
+	if err != nil {
+		return err
+	}
+	_, err = w.writable.Put(w.ctx, name, p, objstore.Condition{IfAbsent: true})
+	return err
+}
+
+func (w writer) Create(location string) (iceio.FileWriter, error) {
+	name, err := w.name(location)
+	if err != nil {
+		return nil, err
+	}
+	o, err := w.writable.Create(w.ctx, name, objstore.Condition{IfAbsent: true})
+	if err != nil {
+		return nil, err
+	}
+	return &createFile{o: o, ctx: w.ctx}, nil
+}
+
+type createFile struct {
+	o   objstore.Writer
+	ctx context.Context
+}
+
+func (c *createFile) Write(p []byte) (int, error) { return c.o.Write(p) }
+func (c *createFile) ReadFrom(r io.Reader) (int64, error) {
+	var b bytes.Buffer
+	if _, err := b.ReadFrom(r); err != nil {
+		return 0, err
+	}
+	n, err := c.o.Write(b.Bytes())
+	return int64(n), err
+}
+
+func (c *createFile) Close() error {
+	_, err := c.o.Commit(c.ctx)
+	return err
+}
+
+type openFile struct {
+	*io.SectionReader
+	o    objstore.Object
+	name string
+}
+
+func (f *openFile) Close() error               { return f.o.Close() }
+func (f *openFile) Stat() (fs.FileInfo, error) { return f, nil }
+func (f *openFile) Name() string               { return path.Base(f.name) }
+func (f *openFile) Mode() fs.FileMode          { return 0o444 }
+func (f *openFile) ModTime() time.Time         { return time.Time{} }
+func (f *openFile) IsDir() bool                { return false }
+func (f *openFile) Sys() any                   { return nil }
+func (f *openFile) Size() int64                { return f.o.Size() }
+
+// fs is iceberg-go's way to ask for the view.
+func (f *fileIO) fs(context.Context) (iceio.IO, error) {
+	if f.writable != nil {
+		return writer{f}, nil
+	}
+	return f, nil
+}

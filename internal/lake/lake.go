@@ -1,0 +1,326 @@
+// Package lake answers: which files are the table?
+//
+// A Catalog maps an Ident to a table. A Table is an immutable view of one metadata version: its schema, its snapshots,
+// and, through Plan, the data files of one snapshot with the rows deleted from each. Writing makes new objects first,
+// reads them back, and then commits one new metadata version; the result is a new Table.
+//
+// Everything on disk is Apache Iceberg, so other engines read what is written here, and what they write is read or
+// refused with a reason. This is the only room that knows Iceberg, and iceberg-go enters here.
+//
+// Rules of the room:
+//
+//	L1  Metadata names only objects that were written, made durable and found again (promise P2).
+//	L2  iceberg-go never retries a commit: its replay can leave two deletion vectors on one file. A lost race is one error
+//	    of kind Conflict inside, and the whole operation is planned again here, a bounded number of times.
+//	L3  A table opened read-only, and every mounted one, holds a store value without write methods.
+//	L4  Manifests, and the deletes read from delete files, are immutable and cached by path; metadata versions by ETag.
+package lake
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+	"unicode/utf8"
+
+	"github.com/apache/arrow-go/v18/arrow"
+	"github.com/apache/iceberg-go"
+	"github.com/apache/iceberg-go/table"
+
+	"github.com/overlakedb/overlake/internal/errs"
+	"github.com/overlakedb/overlake/internal/objstore"
+)
+
+// Ident names a table inside a catalog.
+type Ident struct{ Namespace, Name string }
+
+// String is namespace.name.
+func (i Ident) String() string { return i.Namespace + "." + i.Name }
+
+// DefaultNamespace is where unqualified names live.
+const DefaultNamespace = "main"
+
+// Check refuses names that cannot be directories of a warehouse.
+func (i Ident) Check() error {
+	if err := CheckNamespace(i.Namespace); err != nil {
+		return err
+	}
+	return checkPart("table", i.Name)
+}
+
+// CheckNamespace refuses names that cannot be a namespace.
+func CheckNamespace(name string) error { return checkPart("namespace", name) }
+
+func checkPart(what, s string) error {
+	bad := ""
+	switch {
+	case s == "":
+		bad = "it is empty"
+	case len(s) > 128:
+		bad = "it is longer than 128 bytes"
+	case !utf8.ValidString(s):
+		bad = "it is not UTF-8"
+	case s[0] == '_' || s[0] == '.':
+		bad = "it begins with " + s[:1]
+	case strings.ContainsAny(s, "/\\\x00%?#*\"'") || strings.ContainsFunc(s, func(r rune) bool { return r < 32 }):
+		bad = "it holds a character that paths or URLs give a meaning to"
+	case s == "metadata" || s == "data":
+		bad = "it is the name of a directory inside tables"
+	}
+	if bad == "" {
+		return nil
+	}
+	if len(s) > 64 {
+		s = s[:61] + "…"
+	}
+	return errs.New(errs.Invalid, "lake.name", "this cannot be the name of a "+what+": "+bad, errs.On(fmt.Sprintf("%q", s)),
+		errs.Hint("use letters, digits and underscores"))
+}
+
+// Catalog finds and makes tables. It is safe for concurrent use, in this process and across processes.
+type Catalog interface {
+	Namespaces(ctx context.Context) ([]string, error)
+	CreateNamespace(ctx context.Context, name string) error
+	// DropNamespace removes an empty namespace.
+	DropNamespace(ctx context.Context, name string) error
+	// Tables lists the tables of a namespace by name.
+	Tables(ctx context.Context, namespace string) ([]Ident, error)
+	// Create makes a table without rows; Exists when there is one.
+	Create(ctx context.Context, id Ident, spec CreateSpec) (*Table, error)
+	// Load opens the newest version; NotFound when there is no such table.
+	Load(ctx context.Context, id Ident) (*Table, error)
+	// Drop removes a table with its files.
+	Drop(ctx context.Context, id Ident) error
+	// Rename moves a table to another name of the catalog.
+	Rename(ctx context.Context, from, to Ident) error
+}
+
+// CreateSpec describes a new table.
+type CreateSpec struct {
+	// Schema of the rows; field ids are assigned here. A field with metadata overlake.type = vector(n) is a list of
+	// float32 declared as a vector.
+	Schema     *arrow.Schema
+	Partition  []PartitionField
+	Properties map[string]string
+	// FormatVersion is 2 or 3; 0 means 2, or what the property format-version says.
+	FormatVersion int
+	Comment       string
+}
+
+// PartitionField derives a partition value from a column.
+type PartitionField struct {
+	Column    string
+	Transform string // identity, bucket[n], truncate[n], year, month, day, hour or void
+	Name      string // "" derives it from column and transform
+}
+
+// Ref names a snapshot; the zero value is the current one.
+type Ref struct {
+	SnapshotID int64     // by id
+	AsOf       time.Time // the current snapshot of that time
+	Name       string    // a branch or tag
+}
+
+// IsZero reports whether the current snapshot is meant.
+func (r Ref) IsZero() bool { return r == Ref{} }
+
+// Snapshot is one state of a table.
+type Snapshot struct {
+	ID, ParentID int64 // ParentID is 0 for the first
+	Sequence     int64
+	Time         time.Time
+	Operation    string // append, overwrite, replace or delete
+	Summary      map[string]string
+}
+
+// Table is one version of a table.
+type Table struct {
+	id       Ident
+	meta     table.Metadata
+	location string // of the metadata file
+	io       *fileIO
+	cat      committer // nil: no way to write
+	shared   *shared
+}
+
+// committer is the writing half of a catalog.
+type committer interface {
+	// commit replaces a version of a table by one with the updates; Conflict when another version is current, or a
+	// requirement does not hold.
+	commit(ctx context.Context, t *Table, reqs []table.Requirement, updates []table.Update) (*Table, error)
+	Load(ctx context.Context, id Ident) (*Table, error)
+}
+
+// shared holds the caches of a catalog.
+type shared struct {
+	mu        sync.Mutex
+	manifests map[string][]fileEntry
+	entries   int
+	deletes   map[string]*deleteContent
+	positions int64
+}
+
+func newShared() *shared {
+	return &shared{manifests: map[string][]fileEntry{}, deletes: map[string]*deleteContent{}}
+}
+
+// Ident is the name the table was opened by.
+func (t *Table) Ident() Ident { return t.id }
+
+// UUID identifies the table for life.
+func (t *Table) UUID() string { return t.meta.TableUUID().String() }
+
+// Location is where the table lives, as its metadata says.
+func (t *Table) Location() string { return t.meta.Location() }
+
+// MetadataLocation is the metadata file of this version.
+func (t *Table) MetadataLocation() string { return t.location }
+
+// FormatVersion is Iceberg's: 1, 2 or 3.
+func (t *Table) FormatVersion() int { return t.meta.Version() }
+
+// Properties are the table properties.
+func (t *Table) Properties() map[string]string {
+	out := make(map[string]string, len(t.meta.Properties()))
+	for k, v := range t.meta.Properties() {
+		out[k] = v
+	}
+	return out
+}
+
+// ReadOnly reports whether the table cannot be written through this value.
+func (t *Table) ReadOnly() bool { return t.cat == nil }
+
+// Schema is the current schema; see toArrow for the metadata of its fields.
+func (t *Table) Schema() *arrow.Schema {
+	sc, err := t.toArrow(t.meta.CurrentSchema())
+	if err != nil {
+		return arrow.NewSchema(nil, nil)
+	}
+	return sc
+}
+
+// SchemaAt is the schema of a snapshot.
+func (t *Table) SchemaAt(ref Ref) (*arrow.Schema, error) {
+	s, err := t.schemaAt(ref)
+	if err != nil {
+		return nil, err
+	}
+	return t.toArrow(s)
+}
+
+func (t *Table) schemaAt(ref Ref) (*iceberg.Schema, error) {
+	if ref.IsZero() {
+		return t.meta.CurrentSchema(), nil
+	}
+	snap, err := t.snapshot(ref)
+	if err != nil {
+		return nil, err
+	}
+	// A branch is read with the table's schema, everything older with its own.
+	if ref.Name == "" && snap.SchemaID != nil {
+		for _, s := range t.meta.Schemas() {
+			if s.ID == *snap.SchemaID {
+				return s, nil
+			}
+		}
+	}
+	return t.meta.CurrentSchema(), nil
+}
+
+// PartitionFields describes the current partition spec.
+func (t *Table) PartitionFields() []PartitionField {
+	spec := t.meta.PartitionSpec()
+	var out []PartitionField
+	for _, f := range spec.Fields() {
+		name, _ := t.meta.CurrentSchema().FindColumnName(f.SourceID())
+		out = append(out, PartitionField{Column: name, Transform: f.Transform.String(), Name: f.Name})
+	}
+	return out
+}
+
+// CurrentSnapshot is the newest state; false for a table that never had rows.
+func (t *Table) CurrentSnapshot() (Snapshot, bool) {
+	s := t.meta.CurrentSnapshot()
+	if s == nil {
+		return Snapshot{}, false
+	}
+	return snapshotOf(s), true
+}
+
+// Snapshots lists all states, oldest first.
+func (t *Table) Snapshots() []Snapshot {
+	var out []Snapshot
+	for _, s := range t.meta.Snapshots() {
+		out = append(out, snapshotOf(&s))
+	}
+	return out
+}
+
+func snapshotOf(s *table.Snapshot) Snapshot {
+	out := Snapshot{ID: s.SnapshotID, Sequence: s.SequenceNumber, Time: time.UnixMilli(s.TimestampMs).UTC(), Summary: map[string]string{}}
+	if s.ParentSnapshotID != nil {
+		out.ParentID = *s.ParentSnapshotID
+	}
+	if s.Summary != nil {
+		out.Operation = string(s.Summary.Operation)
+		for k, v := range s.Summary.Properties {
+			out.Summary[k] = v
+		}
+	}
+	return out
+}
+
+// snapshot finds the state a Ref names; nil without error for the current state of a table that never had rows.
+func (t *Table) snapshot(ref Ref) (*table.Snapshot, error) {
+	missing := func(what string) error {
+		hint := "the table has no snapshots"
+		if n := len(t.meta.Snapshots()); n > 0 {
+			first := snapshotOf(&t.meta.Snapshots()[0])
+			hint = fmt.Sprintf("its %d snapshots begin at %s; list them with overlake inspect %s", n, first.Time.Format(time.RFC3339), t.id.Name)
+		}
+		return errs.New(errs.NotFound, "lake.snapshot", what, errs.On(t.id.String()), errs.Hint("%s", hint))
+	}
+	switch {
+	case ref.IsZero():
+		return t.meta.CurrentSnapshot(), nil
+	case ref.Name != "":
+		if s := t.meta.SnapshotByName(ref.Name); s != nil {
+			return s, nil
+		}
+		return nil, missing(fmt.Sprintf("there is no branch or tag %q", ref.Name))
+	case ref.SnapshotID != 0:
+		if s := t.meta.SnapshotByID(ref.SnapshotID); s != nil {
+			return s, nil
+		}
+		return nil, missing(fmt.Sprintf("there is no snapshot %d", ref.SnapshotID))
+	}
+	var id int64
+	found := false
+	for e := range t.meta.SnapshotLogs() {
+		if e.TimestampMs <= ref.AsOf.UnixMilli() {
+			id, found = e.SnapshotID, true
+		}
+	}
+	if s := t.meta.SnapshotByID(id); found && s != nil {
+		return s, nil
+	}
+	return nil, missing("there was no snapshot at " + ref.AsOf.UTC().Format(time.RFC3339Nano))
+}
+
+// Refresh loads the newest version.
+func (t *Table) Refresh(ctx context.Context) (*Table, error) {
+	if t.cat == nil {
+		return t, nil
+	}
+	return t.cat.Load(ctx, t.id)
+}
+
+// Store is where the table's objects are.
+func (t *Table) Store() objstore.Reader { return t.io.store }
+
+func denied(id Ident) error {
+	return errs.New(errs.Denied, "lake.write", "the table is read-only", errs.On(id.String()),
+		errs.Hint("open the warehouse without --read-only; mounted tables are never written"))
+}

@@ -1,0 +1,441 @@
+package lake
+
+import (
+	"bytes"
+	"cmp"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/overlakedb/overlake/internal/errs"
+)
+
+// The tolerant reader of manifest lists and manifests.
+//
+// Fields are found by Iceberg field id, and by name where a writer left the ids out. Nothing is taken from the Avro
+// header but the schema of the bytes: table schema and partition spec come from the table metadata, the kind of content
+// from the manifest list, because ClickHouse, BigQuery and avro-tools leave the other keys out. Every field may be a
+// nullable union. What is read is immutable and may be shared by any number of plans.
+//
+// Source of field ids: Apache Iceberg table specification, "Manifests" and "Manifest Lists", format versions 1 to 3.
+
+// The content kinds of a file.
+const (
+	contentData      = 0
+	contentPositions = 1
+	contentEquality  = 2
+)
+
+// manifestRef is one line of a manifest list.
+type manifestRef struct {
+	path       string
+	length     int64
+	specID     int
+	deletes    bool // the manifest lists delete files
+	sequence   int64
+	snapshotID int64
+	live       bool // it may hold live entries: added or existing files are not known to be zero
+	encrypted  bool
+	summaries  []fieldSummary // by position in the partition spec; nil when unknown
+}
+
+// fieldSummary bounds one partition field over all files of a manifest.
+type fieldSummary struct {
+	hasNull      bool
+	hasNaN       int8 // 1 yes, 0 no, -1 unknown
+	lower, upper []byte
+}
+
+// fileEntry is a live file of a manifest.
+type fileEntry struct {
+	content   int
+	path      string
+	key       string // path without scheme and authority: what paths are compared by
+	format    string // upper case: PARQUET, ORC, AVRO, PUFFIN
+	specID    int
+	partition []partitionValue // by partition field id, ascending
+	scope     string           // spec and partition tuple in one comparable text
+	rows      int64
+	size      int64
+	sequence  int64
+	stats     []columnBounds // by field id, ascending
+	equality  []int          // field ids of an equality delete file
+	encrypted bool
+
+	// deletion vectors and file-scoped position deletes
+	referenced    string // key of the data file, "" when not file-scoped
+	contentOffset int64  // -1 when absent
+	contentSize   int64  // -1 when absent
+}
+
+type partitionValue struct {
+	id    int
+	name  string
+	value any // nil, bool, int64, float32, float64, string, []byte
+}
+
+// columnBounds is what a manifest says about one column of one file. Counts are -1 when unknown.
+type columnBounds struct {
+	id                  int
+	values, nulls, nans int64
+	lower, upper        []byte
+}
+
+// bounds returns what is known about a column, or nil.
+func (e *fileEntry) bounds(id int) *columnBounds {
+	i, ok := slices.BinarySearchFunc(e.stats, id, func(b columnBounds, id int) int { return cmp.Compare(b.id, id) })
+	if !ok {
+		return nil
+	}
+	return &e.stats[i]
+}
+
+func (e *fileEntry) partitionValue(id int) (any, bool) {
+	for i := range e.partition {
+		if e.partition[i].id == id {
+			return e.partition[i].value, true
+		}
+	}
+	return nil, false
+}
+
+// pathKey is a location without its scheme and authority and without doubled slashes: the form in which paths of one
+// table are compared, since engines write hdfs://host/a, hdfs:/a and /a for one file.
+func pathKey(location string) string {
+	p := location
+	if i := strings.Index(p, "://"); i > 0 && !strings.Contains(p[:i], "/") {
+		p = p[i+3:]
+		j := strings.IndexByte(p, '/')
+		if j < 0 {
+			return "/" + p
+		}
+		// file://data/x, written by engines that prefix a relative path, keeps no authority: it is compared like data/x.
+		p = p[j:]
+	} else if i := strings.Index(p, ":/"); i > 0 && !strings.Contains(p[:i], "/") {
+		p = p[i+1:]
+	}
+	for strings.Contains(p, "//") {
+		p = strings.ReplaceAll(p, "//", "/")
+	}
+	return p
+}
+
+var manifestListIDs = map[string]int{
+	"manifest_path": 500, "manifest_length": 501, "partition_spec_id": 502, "added_snapshot_id": 503,
+	"added_files_count": 504, "added_data_files_count": 504, "existing_files_count": 505, "existing_data_files_count": 505,
+	"deleted_files_count": 506, "deleted_data_files_count": 506, "partitions": 507, "added_rows_count": 512,
+	"existing_rows_count": 513, "deleted_rows_count": 514, "sequence_number": 515, "min_sequence_number": 516,
+	"content": 517, "key_metadata": 519, "first_row_id": 520,
+	"contains_null": 509, "lower_bound": 510, "upper_bound": 511, "contains_nan": 518,
+}
+
+var manifestIDs = map[string]int{
+	"status": 0, "snapshot_id": 1, "data_file": 2, "sequence_number": 3, "file_sequence_number": 4,
+	"content": 134, "file_path": 100, "file_format": 101, "partition": 102, "record_count": 103, "file_size_in_bytes": 104,
+	"value_counts": 109, "null_value_counts": 110, "nan_value_counts": 137, "lower_bounds": 125, "upper_bounds": 128,
+	"key_metadata": 131, "equality_ids": 135, "referenced_data_file": 143, "content_offset": 144, "content_size_in_bytes": 145,
+}
+
+func idOf(f *avroField, names map[string]int) int {
+	if f.id >= 0 {
+		return f.id
+	}
+	if id, ok := names[f.name]; ok {
+		return id
+	}
+	return -1
+}
+
+// readManifestList decodes a manifest list held in memory. Errors are Corrupt and name the file.
+func readManifestList(name string, data []byte) ([]manifestRef, error) {
+	var refs []manifestRef
+	_, err := readAvro(name, data, func(c *avroCursor, row *avroType) error {
+		m := manifestRef{}
+		added, existing := int64(-1), int64(-1)
+		ok := c.record(row, func(f *avroField) {
+			switch idOf(f, manifestListIDs) {
+			case 500:
+				b, _ := c.binary(f.typ)
+				m.path = string(b)
+			case 501:
+				m.length, _ = c.integer(f.typ)
+			case 502:
+				n, _ := c.integer(f.typ)
+				m.specID = int(n)
+			case 503:
+				m.snapshotID, _ = c.integer(f.typ)
+			case 504:
+				added = c.integerOr(f.typ, -1)
+			case 505:
+				existing = c.integerOr(f.typ, -1)
+			case 507:
+				m.summaries = readSummaries(c, f.typ)
+			case 515:
+				m.sequence, _ = c.integer(f.typ)
+			case 517:
+				n, _ := c.integer(f.typ)
+				m.deletes = n == 1
+				if n != 0 && n != 1 {
+					c.fail("a manifest of unknown content %d", n)
+				}
+			case 519:
+				b, _ := c.binary(f.typ)
+				m.encrypted = len(b) > 0
+			default:
+				c.skip(f.typ, 0)
+			}
+		})
+		if !ok && c.err == nil || c.err == nil && m.path == "" {
+			c.fail("a line of the manifest list has no manifest path")
+		}
+		m.live = added != 0 || existing != 0
+		if c.err == nil {
+			refs = append(refs, m)
+		}
+		return nil
+	})
+	return refs, err
+}
+
+func (c *avroCursor) integerOr(t *avroType, otherwise int64) int64 {
+	if v, ok := c.integer(t); ok {
+		return v
+	}
+	return otherwise
+}
+
+func readSummaries(c *avroCursor, t *avroType) []fieldSummary {
+	var out []fieldSummary
+	c.items(t, func(elem *avroType) {
+		s := fieldSummary{hasNull: true, hasNaN: -1}
+		c.record(elem, func(f *avroField) {
+			switch idOf(f, manifestListIDs) {
+			case 509:
+				s.hasNull = c.integerOr(f.typ, 1) != 0
+			case 518:
+				s.hasNaN = int8(c.integerOr(f.typ, -1))
+			case 510:
+				s.lower = c.bound(f.typ)
+			case 511:
+				s.upper = c.bound(f.typ)
+			default:
+				c.skip(f.typ, 0)
+			}
+		})
+		out = append(out, s)
+	})
+	return out
+}
+
+// bound reads optional bytes; nil is absent, an empty value is not nil.
+func (c *avroCursor) bound(t *avroType) []byte {
+	b, ok := c.binary(t)
+	if !ok {
+		return nil
+	}
+	return append(make([]byte, 0, len(b)), b...)
+}
+
+// readManifest decodes the live entries of a manifest held in memory. Deleted entries are left out; sequence numbers
+// are inherited from the manifest's line in the list as the specification says. Errors are Corrupt and name the file.
+func readManifest(m *manifestRef, data []byte) ([]fileEntry, error) {
+	var entries []fileEntry
+	index := statsIndex{}
+	_, err := readAvro(m.path, data, func(c *avroCursor, row *avroType) error {
+		e := fileEntry{specID: m.specID, contentOffset: -1, contentSize: -1, content: -1, rows: -1, sequence: -1}
+		clear(index)
+		status := int64(-1)
+		sequence, explicit, versioned := int64(0), false, false
+		hasFile := false
+		c.record(row, func(f *avroField) {
+			switch idOf(f, manifestIDs) {
+			case 0:
+				status = c.integerOr(f.typ, -1)
+			case 2:
+				hasFile = readDataFile(c, f.typ, &e, index)
+			case 3:
+				versioned = true
+				sequence, explicit = c.integer(f.typ)
+			default:
+				c.skip(f.typ, 0)
+			}
+		})
+		if c.err != nil || status == 2 {
+			return nil
+		}
+		switch {
+		case status != 0 && status != 1:
+			c.fail("an entry of unknown status %d", status)
+		case !hasFile || e.path == "":
+			c.fail("an entry without a file path")
+		case e.rows < 0:
+			c.fail("%s has no row count", e.path)
+		case e.content < 0 && m.deletes:
+			c.fail("%s is a delete file of unknown kind", e.path)
+		case e.content > contentEquality || e.content == contentData && m.deletes:
+			c.fail("%s has unknown content %d", e.path, e.content)
+		case e.content == contentEquality && len(e.equality) == 0:
+			c.fail("%s is an equality delete file without equality ids", e.path)
+		case explicit && sequence >= 0:
+			e.sequence = sequence
+		case status == 1 || m.sequence == 0 || !versioned:
+			e.sequence = max(m.sequence, 0)
+			if status == 0 {
+				e.sequence = 0
+			}
+		default:
+			c.fail("%s is an existing file without a sequence number", e.path)
+		}
+		if e.content < 0 {
+			e.content = contentData
+		}
+		if c.err == nil {
+			e.finish()
+			entries = append(entries, e)
+		}
+		return nil
+	})
+	return entries, err
+}
+
+// finish derives what plans compare by.
+func (e *fileEntry) finish() {
+	e.key = pathKey(e.path)
+	slices.SortFunc(e.partition, func(a, b partitionValue) int { return cmp.Compare(a.id, b.id) })
+	e.scope = scopeKey(e.specID, e.partition)
+	slices.Sort(e.equality)
+	slices.SortFunc(e.stats, func(a, b columnBounds) int { return cmp.Compare(a.id, b.id) })
+	if e.content == contentPositions && e.referenced == "" {
+		// A position delete file whose file_path column holds one value is scoped to that file. Equal bounds are exact
+		// bounds: a truncated upper bound is always above the truncated lower one.
+		if b := e.bounds(filePathID); b != nil && len(b.lower) > 0 && bytes.Equal(b.lower, b.upper) {
+			e.referenced = pathKey(string(b.lower))
+		}
+	}
+}
+
+// scopeKey is one text for a partition spec and a tuple of values. Values of one field compare equal when their texts
+// do: integers of both widths print alike, and floats by their bits.
+func scopeKey(specID int, tuple []partitionValue) string {
+	b := strconv.AppendInt(nil, int64(specID), 10)
+	for _, p := range tuple {
+		b = append(b, '|')
+		switch v := p.value.(type) {
+		case nil:
+			b = append(b, '-')
+		case string:
+			b = strconv.AppendQuote(b, v)
+		case []byte:
+			b = fmt.Appendf(b, "x%x", v)
+		case float32:
+			b = strconv.AppendFloat(append(b, 'f'), float64(v), 'g', -1, 64)
+		case float64:
+			b = strconv.AppendFloat(append(b, 'f'), v, 'g', -1, 64)
+		default:
+			b = fmt.Append(b, v)
+		}
+	}
+	return string(b)
+}
+
+func readDataFile(c *avroCursor, t *avroType, e *fileEntry, x statsIndex) bool {
+	return c.record(t, func(f *avroField) {
+		switch idOf(f, manifestIDs) {
+		case 134:
+			e.content = int(c.integerOr(f.typ, -1))
+		case 100:
+			b, _ := c.binary(f.typ)
+			e.path = string(b)
+		case 101:
+			b, _ := c.binary(f.typ)
+			e.format = strings.ToUpper(string(b))
+		case 102:
+			i := 0
+			c.record(f.typ, func(p *avroField) {
+				id := p.id
+				if id < 0 {
+					id = -1 - i // resolved against the partition spec by position
+				}
+				e.partition = append(e.partition, partitionValue{id: id, name: p.name, value: c.value(p.typ)})
+				i++
+			})
+		case 103:
+			e.rows = c.integerOr(f.typ, -1)
+		case 104:
+			e.size, _ = c.integer(f.typ)
+		case 109:
+			c.counts(f.typ, func(id int, n int64) { x.column(e, id).values = n })
+		case 110:
+			c.counts(f.typ, func(id int, n int64) { x.column(e, id).nulls = n })
+		case 137:
+			c.counts(f.typ, func(id int, n int64) { x.column(e, id).nans = n })
+		case 125:
+			c.pairs(f.typ, func(id int, v *avroType) { x.column(e, id).lower = c.bound(v) })
+		case 128:
+			c.pairs(f.typ, func(id int, v *avroType) { x.column(e, id).upper = c.bound(v) })
+		case 131:
+			b, _ := c.binary(f.typ)
+			e.encrypted = len(b) > 0
+		case 135:
+			c.items(f.typ, func(elem *avroType) {
+				n, _ := c.integer(elem)
+				e.equality = append(e.equality, int(n))
+			})
+		case 143:
+			if b, ok := c.binary(f.typ); ok && len(b) > 0 {
+				e.referenced = pathKey(string(b))
+			}
+		case 144:
+			e.contentOffset = c.integerOr(f.typ, -1)
+		case 145:
+			e.contentSize = c.integerOr(f.typ, -1)
+		default:
+			c.skip(f.typ, 0)
+		}
+	})
+}
+
+// statsIndex finds the statistics of a column while an entry is decoded.
+type statsIndex map[int]int
+
+func (x statsIndex) column(e *fileEntry, id int) *columnBounds {
+	i, ok := x[id]
+	if !ok {
+		i = len(e.stats)
+		x[id] = i
+		e.stats = append(e.stats, columnBounds{id: id, values: -1, nulls: -1, nans: -1})
+	}
+	return &e.stats[i]
+}
+
+// pairs reads an Iceberg map with integer keys, which Avro stores as an array of key-value records.
+func (c *avroCursor) pairs(t *avroType, each func(id int, v *avroType)) {
+	c.items(t, func(elem *avroType) {
+		id := int64(-1)
+		c.record(elem, func(f *avroField) {
+			switch {
+			case f.name == "key":
+				id, _ = c.integer(f.typ)
+			case f.name == "value" && id >= 0:
+				each(int(id), f.typ)
+			default:
+				c.skip(f.typ, 0)
+			}
+		})
+	})
+}
+
+func (c *avroCursor) counts(t *avroType, each func(id int, n int64)) {
+	c.pairs(t, func(id int, v *avroType) {
+		if n, ok := c.integer(v); ok && n >= 0 {
+			each(id, n)
+		}
+	})
+}
+
+// refuseEncrypted names what cannot be read because it is encrypted.
+func refuseEncrypted(path string) error {
+	return errs.New(errs.Unsupported, "lake.plan", "the file is encrypted (its manifest carries key metadata); encrypted tables are not supported",
+		errs.On(path))
+}

@@ -1,0 +1,37 @@
+package lake
+
+import (
+	"context"
+	"strings"
+
+	"github.com/apache/iceberg-go/table"
+
+	"github.com/overlakedb/overlake/internal/errs"
+)
+
+// readMetadata reads the table metadata at a location.
+func readMetadata(ctx context.Context, io *fileIO, location string) (table.Metadata, error) {
+	data, err := io.read(ctx, location)
+	if err != nil {
+		return nil, err
+	}
+	return parseMetadata(location, data)
+}
+
+// checkProperties refuses values of our own properties that could not be honoured.
+func checkProperties(props map[string]string) error {
+	for k, v := range props {
+		if !strings.HasPrefix(k, "overlake.") {
+			continue
+		}
+		if strings.HasPrefix(k, "overlake.column.") && strings.HasSuffix(k, ".type") {
+			if _, ok := VectorDim(v); ok {
+				continue
+			}
+			return errs.New(errs.Invalid, "lake.properties", "the type of a column can only be declared as vector or vector(n)", errs.On(k))
+		}
+		return errs.New(errs.Unsupported, "lake.properties", "there is no such property", errs.On(k),
+			errs.Hint("properties that begin with overlake. are listed in docs/format/table-properties.md"))
+	}
+	return nil
+}

@@ -1,0 +1,204 @@
+package lake
+
+import (
+	"fmt"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"github.com/apache/arrow-go/v18/arrow"
+	"github.com/apache/arrow-go/v18/arrow/extensions"
+	"github.com/apache/iceberg-go"
+	"github.com/apache/iceberg-go/table"
+
+	"github.com/overlakedb/overlake/internal/errs"
+)
+
+// Keys of the metadata of Arrow fields.
+const (
+	FieldIDKey = "PARQUET:field_id"
+	// TypeKey holds the declared type of a column that Iceberg has no type for: vector or vector(n).
+	TypeKey = "overlake.type"
+	// IcebergTypeKey holds the Iceberg type where the Arrow type does not tell: uuid.
+	IcebergTypeKey = "iceberg.type"
+	// DocKey holds the comment of a column.
+	DocKey = "doc"
+)
+
+// typeProperty is the table property that declares the type of a column.
+func typeProperty(id int) string { return "overlake.column." + strconv.Itoa(id) + ".type" }
+
+var vectorType = regexp.MustCompile(`^vector(\(([1-9][0-9]*)\))?$`)
+
+// VectorDim is the number of dimensions of a declared vector type: 0 for one without, false for other types.
+func VectorDim(declared string) (int, bool) {
+	m := vectorType.FindStringSubmatch(declared)
+	if m == nil {
+		return 0, false
+	}
+	n, _ := strconv.Atoi(m[2])
+	return n, true
+}
+
+// toArrow gives a schema in Arrow's words. Every field, nested ones too, carries its id; declared vectors, UUIDs and
+// comments carry the keys above.
+func (t *Table) toArrow(s *iceberg.Schema) (*arrow.Schema, error) {
+	sc, err := table.SchemaToArrowSchema(s, nil, true, false)
+	if err != nil {
+		return nil, errs.Wrap(errs.Unsupported, "lake.schema", err, errs.On(t.id.String()))
+	}
+	props := t.meta.Properties()
+	fields := sc.Fields()
+	for i, f := range s.Fields() {
+		md := fields[i].Metadata.ToMap()
+		if d, ok := props[typeProperty(f.ID)]; ok {
+			if _, isVector := VectorDim(d); isVector {
+				md[TypeKey] = d
+			}
+		}
+		if f.Doc != "" {
+			md[DocKey] = f.Doc
+		}
+		if _, ok := f.Type.(iceberg.UUIDType); ok {
+			md[IcebergTypeKey] = "uuid"
+		}
+		fields[i].Type = plain(fields[i].Type)
+		fields[i].Metadata = arrow.MetadataFrom(md)
+	}
+	return arrow.NewSchema(fields, nil), nil
+}
+
+// plain replaces Arrow's UUID extension by its storage, which every reader and writer knows.
+func plain(t arrow.DataType) arrow.DataType {
+	if _, ok := t.(*extensions.UUIDType); ok {
+		return &arrow.FixedSizeBinaryType{ByteWidth: 16}
+	}
+	return t
+}
+
+// toIceberg turns the schema of a new table into Iceberg's and returns the properties that declare its vectors.
+func toIceberg(sc *arrow.Schema) (*iceberg.Schema, map[string]string, error) {
+	fields := make([]iceberg.NestedField, sc.NumFields())
+	id := 0
+	next := func() int { id++; return id }
+	seen := map[string]bool{}
+	for i, f := range sc.Fields() {
+		if f.Name == "" {
+			return nil, nil, errs.New(errs.Invalid, "lake.schema", "a column has no name")
+		}
+		if key := strings.ToLower(f.Name); seen[key] {
+			return nil, nil, errs.New(errs.Invalid, "lake.schema", "two columns have one name", errs.On(f.Name), errs.Hint("names that differ in case only are one name in SQL"))
+		} else {
+			seen[key] = true
+		}
+		fields[i] = iceberg.NestedField{ID: next(), Name: f.Name, Required: !f.Nullable}
+		fields[i].Doc, _ = f.Metadata.GetValue(DocKey)
+	}
+	props := map[string]string{}
+	for i, f := range sc.Fields() {
+		typ, err := icebergType(f, next)
+		if err != nil {
+			return nil, nil, err
+		}
+		fields[i].Type = typ
+		if d, ok := f.Metadata.GetValue(TypeKey); ok {
+			props[typeProperty(fields[i].ID)] = d
+		}
+	}
+	return iceberg.NewSchema(0, fields...), props, nil
+}
+
+func icebergType(f arrow.Field, next func() int) (iceberg.Type, error) {
+	unsupported := func(hint string) error {
+		return errs.New(errs.Unsupported, "lake.schema", fmt.Sprintf("Iceberg has no type for %s", f.Type), errs.On(f.Name), errs.Hint("%s", hint))
+	}
+	if v, _ := f.Metadata.GetValue(IcebergTypeKey); v == "uuid" {
+		return iceberg.PrimitiveTypes.UUID, nil
+	}
+	switch t := f.Type.(type) {
+	case *arrow.BooleanType:
+		return iceberg.PrimitiveTypes.Bool, nil
+	case *arrow.Int8Type, *arrow.Int16Type, *arrow.Int32Type, *arrow.Uint8Type, *arrow.Uint16Type:
+		return iceberg.PrimitiveTypes.Int32, nil
+	case *arrow.Int64Type, *arrow.Uint32Type:
+		return iceberg.PrimitiveTypes.Int64, nil
+	case *arrow.Uint64Type:
+		return nil, unsupported("cast the column to BIGINT or DECIMAL(20,0)")
+	case *arrow.Float32Type:
+		return iceberg.PrimitiveTypes.Float32, nil
+	case *arrow.Float64Type:
+		return iceberg.PrimitiveTypes.Float64, nil
+	case *arrow.Decimal128Type:
+		return iceberg.DecimalTypeOf(int(t.Precision), int(t.Scale)), nil
+	case *arrow.Date32Type:
+		return iceberg.PrimitiveTypes.Date, nil
+	case *arrow.Time32Type, *arrow.Time64Type:
+		return iceberg.PrimitiveTypes.Time, nil
+	case *arrow.TimestampType:
+		switch {
+		case t.Unit == arrow.Nanosecond && t.TimeZone != "":
+			return iceberg.PrimitiveTypes.TimestampTzNs, nil
+		case t.Unit == arrow.Nanosecond:
+			return iceberg.PrimitiveTypes.TimestampNs, nil
+		case t.TimeZone != "":
+			return iceberg.PrimitiveTypes.TimestampTz, nil
+		}
+		return iceberg.PrimitiveTypes.Timestamp, nil
+	case *arrow.StringType, *arrow.LargeStringType, *arrow.DictionaryType:
+		return iceberg.PrimitiveTypes.String, nil
+	case *arrow.BinaryType, *arrow.LargeBinaryType:
+		return iceberg.PrimitiveTypes.Binary, nil
+	case *arrow.FixedSizeBinaryType:
+		return iceberg.FixedTypeOf(t.ByteWidth), nil
+	case *extensions.UUIDType:
+		return iceberg.PrimitiveTypes.UUID, nil
+	case arrow.ExtensionType:
+		return icebergType(arrow.Field{Name: f.Name, Type: t.StorageType()}, next)
+	case *arrow.ListType:
+		return listType(f.Name, t.ElemField(), vectorRequired(f), next)
+	case *arrow.LargeListType:
+		return listType(f.Name, t.ElemField(), vectorRequired(f), next)
+	case *arrow.FixedSizeListType:
+		return listType(f.Name, t.ElemField(), vectorRequired(f), next)
+	case *arrow.MapType:
+		kid, vid := next(), next()
+		key, err := icebergType(arrow.Field{Name: f.Name + ".key", Type: t.KeyType(), Metadata: t.KeyField().Metadata}, next)
+		if err != nil {
+			return nil, err
+		}
+		val, err := icebergType(arrow.Field{Name: f.Name + ".value", Type: t.ItemType(), Metadata: t.ItemField().Metadata}, next)
+		if err != nil {
+			return nil, err
+		}
+		return &iceberg.MapType{KeyID: kid, KeyType: key, ValueID: vid, ValueType: val, ValueRequired: !t.ItemField().Nullable}, nil
+	case *arrow.StructType:
+		nested := make([]iceberg.NestedField, t.NumFields())
+		for i, c := range t.Fields() {
+			nested[i] = iceberg.NestedField{ID: next(), Name: c.Name, Required: !c.Nullable}
+		}
+		for i, c := range t.Fields() {
+			typ, err := icebergType(arrow.Field{Name: f.Name + "." + c.Name, Type: c.Type, Metadata: c.Metadata}, next)
+			if err != nil {
+				return nil, err
+			}
+			nested[i].Type = typ
+		}
+		return &iceberg.StructType{FieldList: nested}, nil
+	}
+	return nil, unsupported("cast the column to a type that Iceberg has")
+}
+
+func listType(name string, elem arrow.Field, required bool, next func() int) (iceberg.Type, error) {
+	id := next()
+	typ, err := icebergType(arrow.Field{Name: name + ".element", Type: elem.Type, Metadata: elem.Metadata}, next)
+	if err != nil {
+		return nil, err
+	}
+	return &iceberg.ListType{ElementID: id, Element: typ, ElementRequired: required || !elem.Nullable}, nil
+}
+
+func vectorRequired(f arrow.Field) bool {
+	d, _ := f.Metadata.GetValue(TypeKey)
+	_, ok := VectorDim(d)
+	return ok
+}
