@@ -1,0 +1,86 @@
+package pgvector_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/overlakedb/overlake/internal/vec/pgvector"
+)
+
+func TestText(t *testing.T) {
+	for in, want := range map[string]string{
+		"[1]": "[1]", " [ 1 , 2 ] ": "[1,2]", "[1.0,2.50]": "[1,2.5]", "[1.,.5]": "[1,0.5]", "[1e+2]": "[100]", "[0.333333333333]": "[0.33333334]",
+		"[16777217]": "[1.6777216e+07]", "[123456789]": "[1.2345679e+08]", "[3.4028235e38]": "[3.4028235e+38]", "[1e-45]": "[1e-45]", "[1e-46]": "[0]",
+		"[0.0001,0.00001]": "[0.0001,1e-05]", "[-0]": "[-0]", "[-7,8]": "[-7,8]",
+	} {
+		v, err := pgvector.Parse(in, nil)
+		if err != nil || pgvector.Format(v) != want {
+			t.Errorf("%q is %v, %v, want %s", in, pgvector.Format(v), err, want)
+		}
+	}
+	for in, want := range map[string]string{
+		"": "invalid input syntax", "[1_000]": "invalid input syntax", "[1,": "invalid input syntax", "[1,2": "invalid input syntax", "(1,2)": "invalid input syntax", "[1,,2]": "invalid input syntax",
+		"[,1]": "invalid input syntax", "[1,]": "invalid input syntax", "[a]": "invalid input syntax", "[1 2]": "invalid input syntax", "[0x10]": "invalid input syntax", "[.]": "invalid input syntax",
+		"[]": "at least 1 dimension", "[ ]": "at least 1 dimension", "[nan]": "NaN not allowed", "[+Infinity]": "infinite value", "[1e39]": "out of range",
+	} {
+		if _, err := pgvector.Parse(in, nil); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q gave %v, want %s", in, err, want)
+		}
+	}
+	if _, err := pgvector.Parse("["+strings.Repeat("1,", 16000)+"1]", nil); err == nil || !strings.Contains(err.Error(), "16000") {
+		t.Error(err)
+	}
+}
+
+func TestArithmetic(t *testing.T) {
+	a, b := []float32{1, 2, 3}, []float32{4, 5, 6}
+	for name, c := range map[string]struct {
+		f    func(a, b, into []float32) ([]float32, error)
+		want string
+	}{"+": {pgvector.Add, "[5,7,9]"}, "-": {pgvector.Sub, "[-3,-3,-3]"}, "*": {pgvector.Mul, "[4,10,18]"}, "||": {pgvector.Concat, "[1,2,3,4,5,6]"}} {
+		if got, err := c.f(a, b, nil); err != nil || pgvector.Format(got) != c.want {
+			t.Errorf("%s: %v, %v", name, got, err)
+		}
+	}
+	if _, err := pgvector.Add([]float32{3e38}, []float32{3e38}, nil); err == nil || !strings.Contains(err.Error(), "overflow") {
+		t.Error(err)
+	}
+	if _, err := pgvector.Mul([]float32{1e-40}, []float32{1e-40}, nil); err == nil || !strings.Contains(err.Error(), "underflow") {
+		t.Error(err)
+	}
+	if _, err := pgvector.Sub(a, b[:2], nil); err == nil || !strings.Contains(err.Error(), "different vector dimensions 3 and 2") {
+		t.Error(err)
+	}
+	for _, c := range []struct {
+		start, count int32
+		want         string
+	}{{1, 2, "[1,2]"}, {2, 9, "[2,3]"}, {-1, 3, "[1]"}, {1, 0, ""}, {4, 1, ""}, {-2147483648, 2147483647, ""}, {1, 2147483647, "[1,2,3]"}} {
+		got, err := pgvector.Subvector(a, c.start, c.count)
+		if (err != nil) != (c.want == "") || err == nil && pgvector.Format(got) != c.want {
+			t.Errorf("subvector(%d, %d) = %v, %v", c.start, c.count, got, err)
+		}
+	}
+	if v, err := pgvector.Normalize([]float32{3, 4}, nil); err != nil || pgvector.Format(v) != "[0.6,0.8]" {
+		t.Error(v, err)
+	}
+	if pgvector.Compare(a, a[:2]) != 1 || pgvector.Compare(a, b) != -1 || pgvector.Compare(a, a) != 0 {
+		t.Error("Compare")
+	}
+	if h, j, err := pgvector.BitDistances("1010", "1001"); err != nil || h != 2 || j < 0.66 || j > 0.67 {
+		t.Error(h, j, err)
+	}
+}
+
+func FuzzParse(f *testing.F) {
+	f.Add("[1,2.5,-3e-5]")
+	f.Fuzz(func(t *testing.T, s string) {
+		v, err := pgvector.Parse(s, nil)
+		if err != nil {
+			return
+		}
+		again, err := pgvector.Parse(pgvector.Format(v), nil)
+		if err != nil || pgvector.Compare(v, again) != 0 {
+			t.Errorf("%q → %v → %v, %v", s, v, again, err)
+		}
+	})
+}
