@@ -196,7 +196,10 @@ void duckdb_bind_add_result_column(duckdb_bind_info, const char *, duckdb_logica
 void duckdb_bind_set_bind_data(duckdb_bind_info, void *, duckdb_delete_callback_t);
 void duckdb_bind_set_error(duckdb_bind_info, const char *);
 void duckdb_init_set_max_threads(duckdb_init_info, idx_t);
-void *duckdb_function_get_bind_data(duckdb_function_info);
+void *duckdb_init_get_bind_data(duckdb_init_info);
+void duckdb_init_set_init_data(duckdb_init_info, void *, duckdb_delete_callback_t);
+void duckdb_init_set_error(duckdb_init_info, const char *);
+void *duckdb_function_get_init_data(duckdb_function_info);
 void duckdb_function_set_error(duckdb_function_info, const char *);
 duckdb_state duckdb_register_table_function(duckdb_connection, duckdb_table_function);
 

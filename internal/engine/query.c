@@ -178,37 +178,48 @@ duckdb_state ov_cast(duckdb_connection con, duckdb_logical_type from, duckdb_log
 	return st;
 }
 
-// Feeds: overlake_feed(id) reads batches that Go hands out one by one.
+// Feeds: overlake_feed(id) reads batches that Go hands out one by one. Every execution opens a cursor of its own, so a
+// feed may stand in a statement more than once.
 typedef struct {
-	int64_t id;
+	int64_t cursor;
 	duckdb_data_chunk chunk; // holds the memory of the vectors last referenced
 } feed;
 
 static void feed_free(void *p) {
 	feed *f = p;
 	if (f->chunk) duckdb_destroy_data_chunk(&f->chunk);
+	if (f->cursor) ovFeedClose(f->cursor);
 	free(f);
 }
 
 static void feed_bind(duckdb_bind_info info) {
 	duckdb_value v = duckdb_bind_get_parameter(info, 0);
-	feed *f = calloc(1, sizeof *f);
-	f->id = duckdb_get_int64(v);
+	int64_t *id = malloc(sizeof *id);
+	*id = duckdb_get_int64(v);
 	duckdb_destroy_value(&v);
-	char *err = ovFeedBind(f->id, info);
+	char *err = ovFeedBind(*id, info);
 	if (err) {
 		duckdb_bind_set_error(info, err);
 		free(err);
 	}
-	duckdb_bind_set_bind_data(info, f, feed_free);
+	duckdb_bind_set_bind_data(info, id, free);
 }
 
-static void feed_init(duckdb_init_info info) { duckdb_init_set_max_threads(info, 1); }
+static void feed_init(duckdb_init_info info) {
+	feed *f = calloc(1, sizeof *f);
+	char *err = ovFeedOpen(*(int64_t *)duckdb_init_get_bind_data(info), &f->cursor);
+	if (err) {
+		duckdb_init_set_error(info, err);
+		free(err);
+	}
+	duckdb_init_set_init_data(info, f, feed_free);
+	duckdb_init_set_max_threads(info, 1);
+}
 
 static void feed_next(duckdb_function_info info, duckdb_data_chunk out) {
-	feed *f = duckdb_function_get_bind_data(info);
+	feed *f = duckdb_function_get_init_data(info);
 	duckdb_data_chunk c = NULL;
-	char *err = ovFeedNext(f->id, &c);
+	char *err = ovFeedNext(f->cursor, &c);
 	if (err) {
 		duckdb_function_set_error(info, err);
 		free(err);
