@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/hex"
 	"fmt"
+	"iter"
 	"math/big"
 	"strconv"
 	"strings"
@@ -143,7 +144,12 @@ func (t *Table) Read(ctx context.Context, ref Ref, columns []string) (array.Reco
 			fields = append(fields, p.Schema.Field(i[0]))
 		}
 	}
-	return array.ReaderFromIter(arrow.NewSchema(fields, nil), func(yield func(arrow.RecordBatch, error) bool) {
+	return array.ReaderFromIter(arrow.NewSchema(fields, nil), t.batches(ctx, p, columns, ref)), nil
+}
+
+// batches yields the live rows of a plan, file by file.
+func (t *Table) batches(ctx context.Context, p *Plan, columns []string, ref Ref) iter.Seq2[arrow.RecordBatch, error] {
+	return func(yield func(arrow.RecordBatch, error) bool) {
 		for i := range p.Files {
 			r, err := t.ReadFile(ctx, &p.Files[i], columns, ref, true)
 			if err != nil {
@@ -163,7 +169,7 @@ func (t *Table) Read(ctx context.Context, ref Ref, columns []string) (array.Reco
 				return
 			}
 		}
-	}), nil
+	}
 }
 
 // projected reads a file through a schema.
@@ -582,4 +588,30 @@ func (p *projected) drop() {
 		p.rec.Release()
 		p.rec = nil
 	}
+}
+
+// ReadPlan reads the live rows of the files of a plan.
+func (t *Table) ReadPlan(ctx context.Context, p *Plan, ref Ref) array.RecordReader {
+	return array.ReaderFromIter(p.Schema, t.batches(ctx, p, nil, ref))
+}
+
+// DefaultText is the initial default of a column as a SQL literal, NULL when it has none.
+func (t *Table) DefaultText(column string) (string, error) {
+	f, ok := t.meta.CurrentSchema().FindFieldByNameCaseInsensitive(column)
+	if !ok || f.InitialDefault == nil {
+		return "NULL", nil
+	}
+	l, ok := defaultLiteral(f.InitialDefault, f.Type)
+	if !ok {
+		return "", errs.New(errs.Unsupported, "lake.default", fmt.Sprintf("a default of type %s", f.Type), errs.On(column))
+	}
+	typ, err := table.TypeToArrowType(f.Type, false, false)
+	if err != nil {
+		return "", errs.Wrap(errs.Unsupported, "lake.default", err, errs.On(column))
+	}
+	s, err := constant(l, plain(typ))
+	if err != nil {
+		return "", err
+	}
+	return "'" + strings.ReplaceAll(s.String(), "'", "''") + "'", nil
 }

@@ -1,0 +1,82 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+
+	"github.com/overlakedb/overlake"
+)
+
+func (p *program) sqlCommand() *cobra.Command {
+	var file string
+	cmd := &cobra.Command{
+		Use:   "sql [statement ...]",
+		Short: "run SQL from the arguments, a file or standard input",
+		Long: "Runs statements in order and prints the rows of each. The text comes from the arguments, from -f FILE, or from\n" +
+			"standard input (also as the argument -). The first error ends the run.",
+		Example: `  overlake sql "SELECT count(*) FROM docs"
+  overlake sql -f report.sql --format csv > report.csv
+  echo "SHOW TABLES" | overlake sql`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			script, err := p.script(file, args)
+			if err != nil {
+				return err
+			}
+			db, err := p.open(cmd.Context(), false)
+			if err != nil {
+				return err
+			}
+			defer db.Close()
+			session := db.Session()
+			for rows, err := range session.Script(cmd.Context(), script) {
+				if err != nil {
+					return err
+				}
+				if err := p.show(rows); err != nil {
+					return err
+				}
+			}
+			return nil
+		},
+	}
+	cmd.Flags().StringVarP(&file, "file", "f", "", "read the statements from a file")
+	return cmd
+}
+
+// show prints the rows of a statement, or what it did.
+func (p *program) show(rows *overlake.Rows) error {
+	if rows.HasRows() {
+		return p.print(rows)
+	}
+	defer rows.Close()
+	tag := rows.Tag()
+	if n := rows.RowsAffected(); n >= 0 {
+		tag = fmt.Sprintf("%s %d", tag, n)
+	}
+	_, err := fmt.Fprintln(p.stderr, tag)
+	return err
+}
+
+func (p *program) script(file string, args []string) (string, error) {
+	switch {
+	case file != "" && len(args) > 0:
+		return "", overlakeError(overlake.KindInvalid, errors.New("both -f and a statement were given"), "use one of them")
+	case file != "":
+		text, err := os.ReadFile(file)
+		return string(text), err
+	case len(args) > 0 && !(len(args) == 1 && args[0] == "-"):
+		return strings.Join(args, " "), nil
+	}
+	if f, ok := p.stdin.(*os.File); ok && len(args) == 0 && term.IsTerminal(int(f.Fd())) {
+		return "", overlakeError(overlake.KindInvalid, errors.New("no statement was given"),
+			`overlake sql "SELECT 1", or overlake repl for an interactive session`)
+	}
+	text, err := io.ReadAll(p.stdin)
+	return string(text), err
+}

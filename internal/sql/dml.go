@@ -1,0 +1,251 @@
+package sql
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/apache/arrow-go/v18/arrow"
+
+	"github.com/overlakedb/overlake/internal/errs"
+	"github.com/overlakedb/overlake/internal/lake"
+	"github.com/overlakedb/overlake/internal/sql/lex"
+)
+
+// insert runs INSERT INTO table [(columns)] query and INSERT OVERWRITE [TABLE] table [(columns)] query. The query's columns
+// are taken by position and cast to the table's types.
+func (q *statement) insert(c *cursor) (*Result, error) {
+	c.next()
+	overwrite := c.accept("OVERWRITE")
+	if overwrite {
+		c.accept("TABLE")
+		c.accept("INTO")
+	} else if err := c.expect("INTO"); err != nil {
+		return nil, err
+	}
+	parts, err := c.parts("a table")
+	if err != nil {
+		return nil, err
+	}
+	id, err := q.ident(parts)
+	if err != nil {
+		return nil, err
+	}
+	t, err := q.table(id)
+	if err != nil {
+		return nil, err
+	}
+	fields := t.Schema().Fields()
+	if c.peek().Is("(") && c.at+1 < len(c.tokens) && !c.tokens[c.at+1].Is("SELECT") && !c.tokens[c.at+1].Is("WITH") && !c.tokens[c.at+1].Is("VALUES") && !c.tokens[c.at+1].Is("(") {
+		if fields, err = q.insertColumns(c, t); err != nil {
+			return nil, err
+		}
+	}
+	if c.peek().Is("BY") || c.peek().Is("DEFAULT") {
+		return nil, errs.Wrap(errs.Unsupported, "sql.insert", lex.At(c.text, c.peek().Start, "INSERT takes VALUES or a query, with columns by position"))
+	}
+	if c.done() {
+		return nil, c.errorf("expected VALUES or SELECT")
+	}
+	for _, k := range c.tokens[c.at:] {
+		if k.Is("RETURNING") || k.Is("CONFLICT") {
+			return nil, errs.Wrap(errs.Unsupported, "sql.insert", lex.At(c.text, k.Start, "RETURNING and ON CONFLICT are not supported"))
+		}
+	}
+	var cols, names []string
+	for i, f := range fields {
+		src := fmt.Sprintf("overlake_c%d", i)
+		names = append(names, src)
+		typ, err := duckType(f.Type, f.Metadata)
+		if err != nil {
+			return nil, err
+		}
+		expr := "CAST(" + src + " AS " + typ + ")"
+		if isVector(f) {
+			expr = "CAST(" + src + " AS vector)"
+			d, _ := f.Metadata.GetValue(declaredType)
+			if n, _ := lake.VectorDim(d); n > 0 {
+				expr = fmt.Sprintf("%s(%s, %d)", checkFunction, expr, n)
+			}
+		}
+		cols = append(cols, expr+" AS "+quoteIdent(f.Name))
+	}
+	start := c.peek().Start
+	// The frame goes around the user's text without moving it, so that errors still point into the statement.
+	text := "SELECT " + strings.Join(cols, ", ") + " FROM (" + c.text[start:] + "\n) AS overlake_rows(" + strings.Join(names, ", ") + ")"
+	rows, err := q.query(text, "INSERT")
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	write := t.Append
+	if overwrite {
+		write = t.Overwrite
+	}
+	_, info, err := write(q.ctx, &reader{r: rows}, lake.WriteOptions{})
+	if err != nil {
+		return nil, err
+	}
+	return done("INSERT", info.Rows), nil
+}
+
+func (q *statement) insertColumns(c *cursor, t *lake.Table) ([]arrow.Field, error) {
+	c.next()
+	var out []arrow.Field
+	for {
+		at := c.peek()
+		name, err := c.name("a column")
+		if err != nil {
+			return nil, err
+		}
+		found := false
+		for _, f := range t.Schema().Fields() {
+			if strings.EqualFold(f.Name, name) {
+				out = append(out, f)
+				found = true
+			}
+		}
+		if !found {
+			return nil, errs.Wrap(errs.NotFound, "sql.insert", lex.At(c.text, at.Start, "the table has no column "+name), errs.Hint("DESCRIBE %s lists the columns", t.Ident().Name))
+		}
+		if c.accept(")") {
+			return out, nil
+		}
+		if !c.accept(",") {
+			return nil, c.errorf("expected , or )")
+		}
+	}
+}
+
+// copy runs COPY (query) TO 'file' (options) and COPY table TO 'file' (options).
+func (q *statement) copy(c *cursor) (*Result, error) {
+	c.next()
+	var body string
+	if c.peek().Is("(") {
+		end := lex.Close(c.tokens, c.at)
+		if end < 0 {
+			return nil, c.errorf("this bracket is never closed")
+		}
+		body = c.text[c.peek().End:c.tokens[end].Start]
+		c.at = end + 1
+	} else {
+		start := c.peek()
+		if _, err := c.parts("a table"); err != nil {
+			return nil, err
+		}
+		body = "SELECT * FROM " + c.text[start.Start:c.tokens[c.at-1].End]
+	}
+	if c.peek().Is("FROM") {
+		return nil, errs.Wrap(errs.Unsupported, "sql.copy", lex.At(c.text, c.peek().Start, "COPY … FROM is not supported"), errs.Hint("use overlake ingest"))
+	}
+	if err := c.expect("TO"); err != nil {
+		return nil, err
+	}
+	file := c.next()
+	if file.Kind != lex.String {
+		return nil, lex.Errorf(c.text, file.Start, "COPY … TO needs a file name in quotes")
+	}
+	options := map[string]string{}
+	c.accept("WITH")
+	if c.peek().Is("(") {
+		args, end := lex.Args(c.tokens, c.at)
+		if end < 0 {
+			return nil, c.errorf("this bracket is never closed")
+		}
+		for _, a := range args {
+			if len(a) == 0 || !a[0].IsIdent() {
+				return nil, c.errorf("COPY options are a name and a value")
+			}
+			value := "true"
+			if len(a) > 1 {
+				value = c.text[a[1].Start:a[len(a)-1].End]
+			}
+			options[strings.ToUpper(a[0].Name())] = value
+		}
+		c.at = end + 1
+	}
+	if err := c.end(); err != nil {
+		return nil, err
+	}
+	return q.export(body, file.Value(), options)
+}
+
+// copyOptions are the options of DuckDB's COPY that name no further files.
+var copyOptions = map[string]bool{"FORMAT": true, "HEADER": true, "DELIMITER": true, "DELIM": true, "SEP": true, "QUOTE": true, "ESCAPE": true, "NULL": true, "NULLSTR": true,
+	"DATEFORMAT": true, "TIMESTAMPFORMAT": true, "FORCE_QUOTE": true, "COMPRESSION": true, "COMPRESSION_LEVEL": true, "ROW_GROUP_SIZE": true, "ARRAY": true, "PARQUET_VERSION": true}
+
+func (q *statement) export(body, file string, options map[string]string) (*Result, error) {
+	path, err := q.exportPath(file)
+	if err != nil {
+		return nil, err
+	}
+	if options["FORMAT"] == "" {
+		switch strings.ToLower(filepath.Ext(path)) {
+		case ".parquet":
+			options["FORMAT"] = "parquet"
+		case ".json", ".ndjson", ".jsonl":
+			options["FORMAT"] = "json"
+		default:
+			options["FORMAT"] = "csv"
+		}
+	}
+	if f := strings.ToLower(strings.Trim(options["FORMAT"], "'")); f != "parquet" && f != "csv" && f != "json" {
+		return nil, errs.New(errs.Unsupported, "sql.copy", "COPY TO writes parquet, csv or json", errs.On(options["FORMAT"]))
+	}
+	var opts []string
+	for k, v := range options {
+		if !copyOptions[k] {
+			return nil, errs.New(errs.Unsupported, "sql.copy", "this option of COPY TO is not supported", errs.On(k))
+		}
+		opts = append(opts, k+" "+v)
+	}
+	w, err := q.rewrite(body)
+	if err != nil {
+		return nil, err
+	}
+	temp := filepath.Join(filepath.Dir(path), ".overlake-copy-"+filepath.Base(path))
+	out, release, err := q.s.env.engine.AddOutput(temp)
+	if err != nil {
+		return nil, err
+	}
+	defer release()
+	defer os.Remove(temp)
+	n, err := q.s.env.engine.RunCopy(q.ctx, "COPY ("+w.text+"\n) TO '"+out+"' ("+strings.Join(append(opts, "USE_TMP_FILE false"), ", ")+")", q.args...)
+	if err != nil {
+		return nil, err
+	}
+	if err := os.Rename(temp, path); err != nil {
+		return nil, errs.Wrap(errs.KindOf(err), "sql.copy", err, errs.On(path))
+	}
+	return done("COPY", n), nil
+}
+
+// exportPath is where a file of COPY TO goes: inside one of the directories that exports are allowed in, links resolved.
+func (q *statement) exportPath(file string) (string, error) {
+	dirs := q.s.env.export
+	if len(dirs) == 0 {
+		return "", errs.New(errs.Denied, "sql.copy", "COPY … TO may not write anywhere", errs.On(file), errs.Hint("allow a directory: --export DIR, or Options.Export"))
+	}
+	for _, d := range dirs {
+		root, err := filepath.Abs(d)
+		if err == nil {
+			root, err = filepath.EvalSymlinks(root)
+		}
+		if err != nil {
+			return "", errs.Wrap(errs.KindOf(err), "sql.copy", err, errs.On(d))
+		}
+		path := file
+		if !filepath.IsAbs(path) {
+			path = filepath.Join(root, path)
+		}
+		parent, err := filepath.EvalSymlinks(filepath.Dir(path))
+		if err != nil {
+			continue
+		}
+		if rel, err := filepath.Rel(root, parent); err == nil && rel != ".." && !strings.HasPrefix(rel, ".."+string(filepath.Separator)) {
+			return filepath.Join(parent, filepath.Base(path)), nil
+		}
+	}
+	return "", errs.New(errs.Denied, "sql.copy", "the file is not in a directory that may be written to", errs.On(file), errs.Hint("allowed are %s", strings.Join(dirs, ", ")))
+}

@@ -1,0 +1,361 @@
+package sql
+
+import (
+	"encoding/json"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/overlakedb/overlake/internal/predicate"
+)
+
+// pushdown gives what a WHERE clause says about one table, for pruning its files. Conditions that are not understood, or
+// that name other tables, say nothing. Below an outer join only conditions that no NULL row passes may prune, since rows
+// taken away there come back as NULLs.
+func pushdown(q *statement, where node, s *source, sc *scope, outerJoin bool) predicate.Expr {
+	if where == nil {
+		return nil
+	}
+	p := &pusher{q: q, s: s, sc: sc}
+	out := predicate.Expr(predicate.True{})
+	for _, c := range conjuncts(where) {
+		e := p.expr(c)
+		if outerJoin && !strict(e) {
+			continue
+		}
+		out = predicate.Conjoin(out, e)
+	}
+	if _, nothing := out.(predicate.True); nothing {
+		return nil
+	}
+	return out
+}
+
+func conjuncts(n node) []node {
+	if str(n, "type") != "CONJUNCTION_AND" {
+		return []node{n}
+	}
+	var out []node
+	for _, c := range list(n, "children") {
+		if x, ok := c.(node); ok {
+			out = append(out, conjuncts(x)...)
+		}
+	}
+	return out
+}
+
+func strict(e predicate.Expr) bool {
+	switch e := e.(type) {
+	case predicate.Compare, predicate.In, predicate.StartsWith:
+		return true
+	case predicate.And:
+		for _, x := range e {
+			if strict(x) {
+				return true
+			}
+		}
+	case predicate.Or:
+		for _, x := range e {
+			if !strict(x) {
+				return false
+			}
+		}
+		return len(e) > 0
+	}
+	return false
+}
+
+type pusher struct {
+	q  *statement
+	s  *source
+	sc *scope
+}
+
+var comparisons = map[string]predicate.Op{
+	"COMPARE_EQUAL": predicate.Eq, "COMPARE_NOTEQUAL": predicate.Ne, "COMPARE_LESSTHAN": predicate.Lt, "COMPARE_LESSTHANOREQUALTO": predicate.Le,
+	"COMPARE_GREATERTHAN": predicate.Gt, "COMPARE_GREATERTHANOREQUALTO": predicate.Ge,
+}
+
+func (p *pusher) expr(n node) predicate.Expr {
+	typ := str(n, "type")
+	if op, ok := comparisons[typ]; ok {
+		return p.compare(child(n, "left"), op, child(n, "right"))
+	}
+	switch typ {
+	case "CONJUNCTION_AND":
+		out := predicate.Expr(predicate.True{})
+		for _, c := range list(n, "children") {
+			x, _ := c.(node)
+			out = predicate.Conjoin(out, p.expr(x))
+		}
+		return out
+	case "CONJUNCTION_OR":
+		var out predicate.Expr
+		for i, c := range list(n, "children") {
+			x, _ := c.(node)
+			e := p.expr(x)
+			if i == 0 {
+				out = e
+			} else {
+				out = predicate.Disjoin(out, e)
+			}
+		}
+		return out
+	case "COMPARE_BETWEEN":
+		in := child(n, "input")
+		return predicate.Conjoin(p.compare(in, predicate.Ge, child(n, "lower")), p.compare(in, predicate.Le, child(n, "upper")))
+	case "COMPARE_IN":
+		children := list(n, "children")
+		if len(children) < 2 {
+			return predicate.True{}
+		}
+		first, _ := children[0].(node)
+		col, ok := p.column(first)
+		if !ok {
+			return predicate.True{}
+		}
+		in := predicate.In{Column: col}
+		for _, c := range children[1:] {
+			x, _ := c.(node)
+			v := p.q.constant(x)
+			if v == nil {
+				return predicate.True{}
+			}
+			in.Values = append(in.Values, v)
+		}
+		return in
+	case "OPERATOR_IS_NULL", "OPERATOR_IS_NOT_NULL":
+		children := list(n, "children")
+		if len(children) == 1 {
+			x, _ := children[0].(node)
+			if col, ok := p.column(x); ok {
+				if typ == "OPERATOR_IS_NULL" {
+					return predicate.IsNull{Column: col}
+				}
+				return predicate.Not{X: predicate.IsNull{Column: col}}
+			}
+		}
+	case "OPERATOR_NOT":
+		if children := list(n, "children"); len(children) == 1 {
+			x, _ := children[0].(node)
+			if e := p.expr(x); !widened(e) {
+				return predicate.Negate(e)
+			}
+		}
+	case "FUNCTION":
+		return p.function(n)
+	}
+	return predicate.True{}
+}
+
+// widened reports whether a translation may keep more than its original: a conjunction drops what it does not know.
+func widened(e predicate.Expr) bool {
+	switch e.(type) {
+	case predicate.Compare, predicate.In, predicate.IsNull, predicate.StartsWith:
+		return false
+	}
+	return true
+}
+
+func (p *pusher) function(n node) predicate.Expr {
+	children := list(n, "children")
+	if len(children) != 2 {
+		return predicate.True{}
+	}
+	a, _ := children[0].(node)
+	b, _ := children[1].(node)
+	col, ok := p.column(a)
+	text, isText := p.q.constant(b).(string)
+	if !ok || !isText {
+		return predicate.True{}
+	}
+	switch strings.ToLower(str(n, "function_name")) {
+	case "starts_with", "prefix", "^@":
+		return predicate.StartsWith{Column: col, Prefix: text}
+	case "~~", "like":
+		if i := strings.IndexAny(text, `%_\`); i > 0 {
+			return predicate.StartsWith{Column: col, Prefix: text[:i]}
+		} else if i < 0 {
+			return predicate.Compare{Column: col, Op: predicate.Eq, Value: text}
+		}
+	}
+	return predicate.True{}
+}
+
+func (p *pusher) compare(l node, op predicate.Op, r node) predicate.Expr {
+	if col, ok := p.column(l); ok {
+		if v := p.q.constant(r); v != nil {
+			return predicate.Compare{Column: col, Op: op, Value: v}
+		}
+	} else if col, ok := p.column(r); ok {
+		if v := p.q.constant(l); v != nil {
+			return predicate.Compare{Column: col, Op: op.Flip(), Value: v}
+		}
+	}
+	return predicate.True{}
+}
+
+// column is the name of a column of the table, when the expression is one and no other table of the FROM clause could be
+// meant.
+func (p *pusher) column(n node) (string, bool) {
+	if str(n, "class") != "COLUMN_REF" {
+		return "", false
+	}
+	// Column aliases give other names to columns.
+	if len(list(p.s.node, "column_name_alias")) > 0 {
+		return "", false
+	}
+	names := list(n, "column_names")
+	if len(names) == 0 || len(names) > 2 {
+		return "", false
+	}
+	name, _ := names[len(names)-1].(string)
+	if len(names) == 2 {
+		if q, _ := names[0].(string); !strings.EqualFold(q, p.s.name) {
+			return "", false
+		}
+	} else {
+		for _, o := range p.sc.sources {
+			if o == p.s {
+				continue
+			}
+			if o.base == nil {
+				return "", false
+			}
+			if src, _ := o.column(name, 0); src != nil {
+				return "", false
+			}
+		}
+	}
+	src, c := p.s.column(name, 0)
+	return c, src != nil
+}
+
+// constant is the value of a literal, a cast literal or a parameter: nil when the expression is none, or is NULL.
+func (q *statement) constant(n node) predicate.Value {
+	switch str(n, "class") {
+	case "CONSTANT":
+		v := child(n, "value")
+		if null, _ := v["is_null"].(bool); null {
+			return nil
+		}
+		typ := child(v, "type")
+		switch id := str(typ, "id"); id {
+		case "VARCHAR":
+			s, _ := v["value"].(string)
+			return s
+		case "BOOLEAN":
+			b, ok := v["value"].(bool)
+			if !ok {
+				return nil
+			}
+			return b
+		case "TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER", "INTEGER_LITERAL":
+			num, _ := v["value"].(json.Number)
+			if i, err := strconv.ParseInt(string(num), 10, 64); err == nil {
+				return i
+			}
+		case "DOUBLE", "FLOAT":
+			num, _ := v["value"].(json.Number)
+			if f, err := strconv.ParseFloat(string(num), 64); err == nil {
+				return f
+			}
+		case "DECIMAL":
+			num, ok := v["value"].(json.Number)
+			scale, _ := child(typ, "type_info")["scale"].(json.Number)
+			k, err := strconv.Atoi(string(scale))
+			if ok && err == nil {
+				return predicate.Typed{Type: "decimal", Text: shift(string(num), k)}
+			}
+		}
+	case "PARAMETER":
+		v, _ := q.param(str(n, "identifier"))
+		return fromGo(v)
+	case "CAST":
+		in := q.constant(child(n, "child"))
+		typ := strings.ToUpper(str(child(n, "cast_type"), "id"))
+		if s, ok := in.(string); ok {
+			switch typ {
+			case "DATE":
+				return predicate.Typed{Type: "date", Text: s}
+			case "TIMESTAMP":
+				return predicate.Typed{Type: "timestamp", Text: s}
+			case "TIMESTAMP WITH TIME ZONE":
+				return predicate.Typed{Type: "timestamptz", Text: s}
+			case "TIME":
+				return predicate.Typed{Type: "time", Text: s}
+			case "UUID":
+				return predicate.Typed{Type: "uuid", Text: s}
+			case "VARCHAR":
+				return s
+			}
+			return nil
+		}
+		if _, ok := in.(int64); ok && (typ == "BIGINT" || typ == "INTEGER") {
+			return in
+		}
+	case "FUNCTION":
+		// A negative number is the function - over a positive one.
+		if c := list(n, "children"); str(n, "function_name") == "-" && len(c) == 1 {
+			x, _ := c[0].(node)
+			switch v := q.constant(x).(type) {
+			case int64:
+				return -v
+			case float64:
+				return -v
+			case predicate.Typed:
+				if v.Type == "decimal" {
+					return predicate.Typed{Type: "decimal", Text: "-" + v.Text}
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// shift puts the decimal point of an unscaled number.
+func shift(digits string, scale int) string {
+	sign := ""
+	if strings.HasPrefix(digits, "-") {
+		sign, digits = "-", digits[1:]
+	}
+	for len(digits) <= scale {
+		digits = "0" + digits
+	}
+	return sign + digits[:len(digits)-scale] + "." + digits[len(digits)-scale:]
+}
+
+func fromGo(v any) predicate.Value {
+	switch v := v.(type) {
+	case bool, int64, float64, string:
+		return v
+	case int:
+		return int64(v)
+	case int32:
+		return int64(v)
+	case int16:
+		return int64(v)
+	case uint8:
+		return int64(v)
+	case uint32:
+		return int64(v)
+	case float32:
+		return float64(v)
+	case time.Time:
+		return predicate.Typed{Type: "timestamptz", Text: v.UTC().Format("2006-01-02 15:04:05.999999")}
+	}
+	return nil
+}
+
+func number(v predicate.Value) (float64, bool) {
+	switch v := v.(type) {
+	case int64:
+		return float64(v), true
+	case float64:
+		return v, true
+	case predicate.Typed:
+		f, err := strconv.ParseFloat(v.Text, 64)
+		return f, err == nil && v.Type == "decimal"
+	}
+	return 0, false
+}

@@ -1,0 +1,541 @@
+package sql
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/overlakedb/overlake/internal/analysis"
+	"github.com/overlakedb/overlake/internal/errs"
+	"github.com/overlakedb/overlake/internal/index/bm25"
+	"github.com/overlakedb/overlake/internal/lake"
+	"github.com/overlakedb/overlake/internal/predicate"
+	"github.com/overlakedb/overlake/internal/sql/lex"
+)
+
+// This file and pushdown.go are all that know DuckDB's syntax tree, as json_serialize_sql of version 1.5.6 gives it. A
+// node is a JSON object; query nodes have a type that ends in _NODE, expressions have a class. query_location is a byte
+// offset: of the first word for table names, calls and column names, of the operator for operators.
+
+type node = map[string]any
+
+func str(n node, key string) string { s, _ := n[key].(string); return s }
+func child(n node, key string) node { c, _ := n[key].(node); return c }
+func list(n node, key string) []any { l, _ := n[key].([]any); return l }
+func location(n node) int {
+	num, _ := n["query_location"].(json.Number)
+	v, err := strconv.ParseUint(string(num), 10, 64)
+	if err != nil || v > 1<<31 {
+		return -1
+	}
+	return int(v)
+}
+
+// scopeKey is where a SELECT node keeps its scope once it was walked.
+const scopeKey = "\x00scope"
+
+// source is one entry of a FROM clause.
+type source struct {
+	node  node
+	name  string // what columns are qualified by
+	base  *lake.Table
+	id    lake.Ident
+	ref   lake.Ref
+	query node // of a subquery or a CTE
+	scope *ctes
+}
+
+// ctes are the WITH names in sight.
+type ctes struct {
+	name  string
+	query node
+	up    *ctes
+}
+
+func (c *ctes) find(name string) (*ctes, bool) {
+	for ; c != nil; c = c.up {
+		if strings.EqualFold(c.name, name) {
+			return c, true
+		}
+	}
+	return nil, false
+}
+
+// scope is the names that an expression can see.
+type scope struct {
+	sources []*source
+	outer   *scope
+}
+
+// resolver walks a tree and collects edits.
+type resolver struct {
+	q      *statement
+	text   string
+	tokens []lex.Token
+	edits  []lex.Edit
+	depth  int
+}
+
+// resolve finds the tables and the text functions of a statement and gives the edits that replace them.
+func (q *statement) resolve(text, tree string) ([]lex.Edit, error) {
+	dec := json.NewDecoder(strings.NewReader(tree))
+	dec.UseNumber()
+	var root node
+	if err := dec.Decode(&root); err != nil {
+		return nil, errs.Wrap(errs.Internal, "sql.resolve", err)
+	}
+	tokens, err := lex.Tokens(text)
+	if err != nil {
+		return nil, err
+	}
+	r := &resolver{q: q, text: text, tokens: tokens}
+	for _, s := range list(root, "statements") {
+		st, _ := s.(node)
+		if err := r.queryNode(child(st, "node"), nil, nil); err != nil {
+			return nil, err
+		}
+	}
+	return r.edits, nil
+}
+
+// maxTree bounds the recursion over a tree.
+const maxTree = 4000
+
+func (r *resolver) queryNode(n node, with *ctes, outer *scope) error {
+	if n == nil {
+		return nil
+	}
+	if r.depth++; r.depth > maxTree {
+		return errs.New(errs.Invalid, "sql.resolve", "the statement is nested too deeply", errs.Hint("split it with WITH or a table"))
+	}
+	defer func() { r.depth-- }()
+	for _, e := range list(child(n, "cte_map"), "map") {
+		entry, _ := e.(node)
+		name := str(entry, "key")
+		body := child(child(child(entry, "value"), "query"), "node")
+		inside := with
+		if str(body, "type") == "RECURSIVE_CTE_NODE" {
+			inside = &ctes{name: name, query: body, up: with}
+		}
+		if err := r.queryNode(body, inside, outer); err != nil {
+			return err
+		}
+		with = &ctes{name: name, query: body, up: with}
+	}
+	if str(n, "type") != "SELECT_NODE" {
+		for key, v := range n {
+			if key != "cte_map" {
+				if err := r.other(v, with, outer); err != nil {
+					return err
+				}
+			}
+		}
+		return nil
+	}
+	sc := &scope{outer: outer}
+	defer func() { n[scopeKey] = sc }()
+	outerJoin := false
+	if err := r.from(child(n, "from_table"), with, sc, &outerJoin); err != nil {
+		return err
+	}
+	for _, s := range sc.sources {
+		if s.base == nil {
+			continue
+		}
+		filter := pushdown(r.q, child(n, "where_clause"), s, sc, outerJoin)
+		if err := r.tableEdit(s, filter); err != nil {
+			return err
+		}
+	}
+	for key, v := range n {
+		if key == "cte_map" || key == "from_table" {
+			continue
+		}
+		if err := r.expr(v, with, sc, key == "select_list"); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// other walks what hangs below a query node that is no SELECT: further query nodes and expressions.
+func (r *resolver) other(v any, with *ctes, outer *scope) error {
+	switch v := v.(type) {
+	case node:
+		if strings.HasSuffix(str(v, "type"), "_NODE") {
+			return r.queryNode(v, with, outer)
+		}
+		for _, c := range v {
+			if err := r.other(c, with, outer); err != nil {
+				return err
+			}
+		}
+	case []any:
+		for _, c := range v {
+			if err := r.other(c, with, outer); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// from collects the entries of a FROM clause.
+func (r *resolver) from(n node, with *ctes, sc *scope, outerJoin *bool) error {
+	if n == nil {
+		return nil
+	}
+	switch str(n, "type") {
+	case "BASE_TABLE":
+		return r.baseTable(n, with, sc)
+	case "JOIN":
+		if t := str(n, "join_type"); t != "INNER" && str(n, "ref_type") != "CROSS" {
+			*outerJoin = true
+		}
+		for _, side := range []string{"left", "right"} {
+			if err := r.from(child(n, side), with, sc, outerJoin); err != nil {
+				return err
+			}
+		}
+		return r.expr(n["condition"], with, sc, false)
+	case "SUBQUERY":
+		body := child(child(n, "subquery"), "node")
+		sc.sources = append(sc.sources, &source{node: n, name: str(n, "alias"), query: body, scope: with})
+		return r.queryNode(body, with, sc)
+	case "EMPTY":
+		return nil
+	}
+	sc.sources = append(sc.sources, &source{node: n, name: str(n, "alias")})
+	for key, v := range n {
+		if key == "source" {
+			if err := r.from(child(n, key), with, sc, outerJoin); err != nil {
+				return err
+			}
+			continue
+		}
+		if err := r.expr(v, with, sc, false); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (r *resolver) baseTable(n node, with *ctes, sc *scope) error {
+	catalog, schema, name := str(n, "catalog_name"), str(n, "schema_name"), str(n, "table_name")
+	s := &source{node: n, name: name}
+	if a := str(n, "alias"); a != "" {
+		s.name = a
+	}
+	if schema == "" && catalog == "" {
+		if c, ok := with.find(name); ok {
+			s.query, s.scope = c.query, c.up
+			sc.sources = append(sc.sources, s)
+			return nil
+		}
+	}
+	var parts []string
+	for _, p := range []string{catalog, schema, name} {
+		if p != "" {
+			parts = append(parts, p)
+		}
+	}
+	if strings.EqualFold(schema, "information_schema") {
+		sql, err := r.q.informationSchema(name)
+		if err != nil {
+			return err
+		}
+		sc.sources = append(sc.sources, s)
+		return r.replaceTable(s, len(parts), sql)
+	}
+	id, err := r.q.ident(parts)
+	if err != nil {
+		return err
+	}
+	t, err := r.q.table(id)
+	if err != nil {
+		if at := location(n); at >= 0 && errs.Is(err, errs.NotFound) {
+			return errs.Wrap(errs.NotFound, "sql.table", lex.At(r.text, at, err.Error()), errs.Hint("%s", errs.HintOf(err)))
+		}
+		return err
+	}
+	s.base, s.id = t, id
+	if n["at_clause"] != nil {
+		i := r.token(location(n))
+		_, next := r.nameSpan(i, len(parts))
+		if next+1 < len(r.tokens) && r.tokens[next].Is("AT") && r.tokens[next+1].Is("(") {
+			end := lex.Close(r.tokens, next+1)
+			if s.ref, err = r.q.ref(r.text, r.tokens[next+2:end]); err != nil {
+				return err
+			}
+		}
+	}
+	sc.sources = append(sc.sources, s)
+	return nil
+}
+
+// token is the index of the word at a byte offset.
+func (r *resolver) token(at int) int {
+	i, ok := slices.BinarySearchFunc(r.tokens, at, func(t lex.Token, at int) int { return t.Start - at })
+	if !ok {
+		return -1
+	}
+	return i
+}
+
+// nameSpan gives the last word of a name of some parts that begins at a word, and the word behind.
+func (r *resolver) nameSpan(i, parts int) (last, next int) {
+	last = i + 2*(parts-1)
+	return last, last + 1
+}
+
+// replaceTable puts an expression in the place of a table's name.
+func (r *resolver) replaceTable(s *source, parts int, sql string) error {
+	i := r.token(location(s.node))
+	if i < 0 || i+2*(parts-1) >= len(r.tokens) {
+		return errs.New(errs.Internal, "sql.resolve", "the parser gave no place for a table", errs.On(s.name))
+	}
+	last, next := r.nameSpan(i, parts)
+	end := r.tokens[last].End
+	if s.node["at_clause"] != nil && next+1 < len(r.tokens) && r.tokens[next].Is("AT") && r.tokens[next+1].Is("(") {
+		end = r.tokens[lex.Close(r.tokens, next+1)].End
+	}
+	if str(s.node, "alias") == "" {
+		sql += " AS " + quoteIdent(s.name)
+	}
+	r.edits = append(r.edits, lex.Edit{Start: r.tokens[i].Start, End: end, New: sql})
+	return nil
+}
+
+func (r *resolver) tableEdit(s *source, filter predicate.Expr) error {
+	sql, err := r.q.scan(s.base, s.ref, filter)
+	if err != nil {
+		return err
+	}
+	parts := 1
+	for _, key := range []string{"catalog_name", "schema_name"} {
+		if str(s.node, key) != "" {
+			parts++
+		}
+	}
+	return r.replaceTable(s, parts, sql)
+}
+
+// expr walks an expression; top tells that v is the select list, whose calls may need a heading.
+func (r *resolver) expr(v any, with *ctes, sc *scope, top bool) error {
+	if r.depth++; r.depth > maxTree {
+		return errs.New(errs.Invalid, "sql.resolve", "the expression is nested too deeply", errs.Hint("split it"))
+	}
+	defer func() { r.depth-- }()
+	switch v := v.(type) {
+	case []any:
+		for _, c := range v {
+			n, _ := c.(node)
+			if err := r.expr(c, with, sc, false); err != nil {
+				return err
+			}
+			if top && n != nil && str(n, "class") == "FUNCTION" && str(n, "alias") == "" {
+				if name := strings.ToLower(str(n, "function_name")); (name == "bm25" || name == "match") && len(r.edits) > 0 {
+					r.edits[len(r.edits)-1].New += " AS " + name
+				}
+			}
+		}
+	case node:
+		if strings.HasSuffix(str(v, "type"), "_NODE") {
+			return r.queryNode(v, with, sc)
+		}
+		switch str(v, "class") {
+		case "FUNCTION":
+			name := strings.ToLower(str(v, "function_name"))
+			if (name == "bm25" || name == "match") && str(v, "schema") == "" {
+				return r.textFunction(name, v, sc)
+			}
+		case "COLUMN_REF":
+			r.shorten(v, sc)
+			return nil
+		}
+		for _, c := range v {
+			switch c.(type) {
+			case node, []any:
+				if err := r.expr(c, with, sc, false); err != nil {
+					return err
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// shorten takes the schema off schema.table.column: the table is known by its name alone after rewriting.
+func (r *resolver) shorten(n node, sc *scope) {
+	names := list(n, "column_names")
+	if len(names) < 3 {
+		return
+	}
+	for ; sc != nil; sc = sc.outer {
+		for _, s := range sc.sources {
+			a, _ := names[0].(string)
+			b, _ := names[1].(string)
+			if s.base != nil && strings.EqualFold(s.id.Namespace, a) && strings.EqualFold(s.name, b) {
+				if i := r.token(location(n)); i >= 0 && i+2 < len(r.tokens) {
+					r.edits = append(r.edits, lex.Edit{Start: r.tokens[i].Start, End: r.tokens[i+2].Start})
+				}
+				return
+			}
+		}
+	}
+}
+
+// textFunction prepares bm25(column, query …) and match(column, query …).
+func (r *resolver) textFunction(name string, n node, sc *scope) error {
+	at := location(n)
+	i := r.token(at)
+	fail := func(format string, args ...any) error {
+		return errs.With(lex.Errorf(r.text, max(at, 0), format, args...), errs.Hint("write %s(column, 'words'), with analyzer => 'english', k1 => 1.2, b => 0.75 or operator => 'and' if needed", name))
+	}
+	if i < 0 || i+1 >= len(r.tokens) || !r.tokens[i+1].Is("(") {
+		return errs.New(errs.Internal, "sql.text", "the parser gave no place for a call", errs.On(name))
+	}
+	args, end := lex.Args(r.tokens, i+1)
+	children := list(n, "children")
+	if len(children) < 2 || len(args) != len(children) {
+		return fail("%s needs a column and a query", name)
+	}
+	col, _ := children[0].(node)
+	if str(col, "class") != "COLUMN_REF" {
+		return fail("the first argument of %s must be a column of a table", name)
+	}
+	src, column := find(col, sc)
+	if src == nil {
+		return fail("%s needs a text column of a table, and %s is none", name, r.text[args[0][0].Start:args[0][len(args[0])-1].End])
+	}
+	second, _ := children[1].(node)
+	query, ok := r.q.constant(second).(string)
+	if !ok {
+		return fail("the query of %s must be a string or a parameter", name)
+	}
+	params := bm25.DefaultParams
+	analyzer, operator := "standard", ""
+	r.q.s.textDefaults(&analyzer, &params)
+	for _, c := range children[2:] {
+		o, _ := c.(node)
+		v := r.q.constant(o)
+		switch strings.ToLower(str(o, "alias")) {
+		case "analyzer":
+			analyzer, ok = v.(string)
+		case "operator":
+			operator, ok = v.(string)
+		case "k1":
+			params.K1, ok = number(v)
+		case "b":
+			params.B, ok = number(v)
+		default:
+			ok = false
+		}
+		if !ok {
+			return fail("%s has no option %q, or not with this value", name, str(o, "alias"))
+		}
+	}
+	a, err := analysis.Find(analyzer)
+	if err != nil {
+		return err
+	}
+	if err := params.Check(); err != nil {
+		return err
+	}
+	q := bm25.ParseQuery(a, query)
+	if q.All, err = bm25.ParseOperator(operator); err != nil {
+		return err
+	}
+	st, err := r.q.textStats(src, column, a, q, name == "bm25")
+	if err != nil {
+		return err
+	}
+	id := r.q.addScorer(bm25.NewScorer(a, q, st, params))
+	function := scoreFunction
+	if name == "match" {
+		function = matchFunction
+	}
+	r.q.notes = append(r.q.notes, fmt.Sprintf("text %s(%s.%s, '%s'): analyzer %s, %d terms, %d documents; scan of the column, no index", name, src.id, column, query, a.Name(), len(q.Terms), st.Docs))
+	arg := r.text[args[0][0].Start:args[0][len(args[0])-1].End]
+	r.edits = append(r.edits, lex.Edit{Start: r.tokens[i].Start, End: r.tokens[end].End, New: fmt.Sprintf("%s(%d, %s)", function, id, arg)})
+	return nil
+}
+
+// find follows a column name to the table it comes from, through subqueries and WITH that pass it on unchanged.
+func find(col node, sc *scope) (*source, string) {
+	var names []string
+	for _, n := range list(col, "column_names") {
+		s, _ := n.(string)
+		names = append(names, s)
+	}
+	if len(names) == 0 {
+		return nil, ""
+	}
+	column := names[len(names)-1]
+	qualifier := ""
+	if len(names) > 1 {
+		qualifier = names[len(names)-2]
+	}
+	for ; sc != nil; sc = sc.outer {
+		for _, s := range sc.sources {
+			if qualifier != "" && !strings.EqualFold(s.name, qualifier) {
+				continue
+			}
+			if src, c := s.column(column, 0); src != nil {
+				return src, c
+			}
+		}
+	}
+	return nil, ""
+}
+
+// column finds the table column behind a column of an entry.
+func (s *source) column(name string, depth int) (*source, string) {
+	if depth > 50 {
+		return nil, ""
+	}
+	if s.base != nil {
+		sc, err := s.base.SchemaAt(s.ref)
+		if err != nil {
+			return nil, ""
+		}
+		for _, f := range sc.Fields() {
+			if strings.EqualFold(f.Name, name) {
+				return s, f.Name
+			}
+		}
+		return nil, ""
+	}
+	if s.query == nil || str(s.query, "type") != "SELECT_NODE" {
+		return nil, ""
+	}
+	// The sources of the inner SELECT were resolved when it was walked; here only names matter.
+	inner, _ := s.query[scopeKey].(*scope)
+	if inner == nil {
+		return nil, ""
+	}
+	for _, item := range list(s.query, "select_list") {
+		n, _ := item.(node)
+		switch {
+		case str(n, "class") == "STAR":
+			for _, src := range inner.sources {
+				if found, c := src.column(name, depth+1); found != nil {
+					return found, c
+				}
+			}
+		case str(n, "class") == "COLUMN_REF":
+			names := list(n, "column_names")
+			last, _ := names[len(names)-1].(string)
+			heading := str(n, "alias")
+			if heading == "" {
+				heading = last
+			}
+			if strings.EqualFold(heading, name) {
+				return find(n, &scope{sources: inner.sources})
+			}
+		}
+	}
+	return nil, ""
+}

@@ -1,0 +1,205 @@
+package sql
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/apache/arrow-go/v18/arrow"
+	"github.com/apache/arrow-go/v18/arrow/array"
+
+	"github.com/overlakedb/overlake/internal/analysis"
+	"github.com/overlakedb/overlake/internal/datafile"
+	"github.com/overlakedb/overlake/internal/engine"
+	"github.com/overlakedb/overlake/internal/errs"
+	"github.com/overlakedb/overlake/internal/index/bm25"
+	"github.com/overlakedb/overlake/internal/lake"
+	"github.com/overlakedb/overlake/internal/objstore"
+	"github.com/overlakedb/overlake/internal/predicate"
+	"github.com/overlakedb/overlake/internal/search"
+)
+
+// scanInfo is what EXPLAIN tells about one table.
+type scanInfo struct {
+	id     lake.Ident
+	plan   *lake.Plan
+	filter string
+	via    string
+}
+
+// scan gives a table as an expression for FROM: read_parquet over the files that the filter leaves, with the table's
+// columns by field id, and a predicate for deleted rows where there are any. Files that DuckDB cannot map or reach are
+// read by the lake and fed in.
+func (q *statement) scan(t *lake.Table, ref lake.Ref, filter predicate.Expr) (string, error) {
+	plan, err := t.Plan(q.ctx, ref, filter)
+	if err != nil {
+		return "", err
+	}
+	info := scanInfo{id: t.Ident(), plan: plan, via: "read_parquet"}
+	if filter != nil {
+		info.filter = filter.String()
+	}
+	defer func() { q.scans = append(q.scans, info) }()
+	if len(plan.Files) == 0 {
+		info.via = "nothing to read"
+		return emptyScan(plan.Schema)
+	}
+	paths, direct, err := q.paths(t, plan)
+	if err != nil {
+		return "", err
+	}
+	if !direct {
+		info.via = "read in Go"
+		return q.feed(t, ref, plan)
+	}
+	var b strings.Builder
+	deleted := plan.Deleted > 0
+	if deleted {
+		b.WriteString("(SELECT * FROM ")
+	}
+	b.WriteString("read_parquet([")
+	for i, p := range paths {
+		if i > 0 {
+			b.WriteString(", ")
+		}
+		b.WriteString("'" + p + "'")
+	}
+	b.WriteString("], schema = MAP {")
+	for i, f := range plan.Schema.Fields() {
+		typ, err := duckType(f.Type, f.Metadata)
+		if err != nil {
+			return "", errs.With(err, errs.On(f.Name))
+		}
+		if isVector(f) {
+			typ = "vector"
+		}
+		if i > 0 {
+			b.WriteString(", ")
+		}
+		def, err := t.DefaultText(f.Name)
+		if err != nil {
+			return "", err
+		}
+		fmt.Fprintf(&b, "%d: {name: %s, type: %s, default_value: %s}", datafile.FieldID(f), quoteText(f.Name), quoteText(typ), def)
+	}
+	b.WriteString("})")
+	if deleted {
+		files := make([]engine.LiveFile, len(plan.Files))
+		for i := range plan.Files {
+			f := &plan.Files[i]
+			files[i].Rows = f.Rows
+			if f.Deletes.Len() > 0 {
+				files[i].Deleted = f.Deletes.Words(f.Rows)
+			}
+		}
+		id, release, err := q.s.env.engine.NewLive(files)
+		if err != nil {
+			return "", err
+		}
+		q.release = append(q.release, release)
+		b.WriteString(" WHERE overlake_live(" + strconv.FormatInt(id, 10) + ", file_index, file_row_number))")
+	}
+	return b.String(), nil
+}
+
+func emptyScan(sc *arrow.Schema) (string, error) {
+	cols := make([]string, sc.NumFields())
+	for i, f := range sc.Fields() {
+		typ, err := duckType(f.Type, f.Metadata)
+		if err != nil {
+			return "", errs.With(err, errs.On(f.Name))
+		}
+		if isVector(f) {
+			typ = "vector"
+		}
+		cols[i] = "NULL::" + typ + " AS " + quoteIdent(f.Name)
+	}
+	return "(SELECT " + strings.Join(cols, ", ") + " WHERE false)", nil
+}
+
+// paths gives the engine's paths of the files; false when some file needs the lake.
+func (q *statement) paths(t *lake.Table, plan *lake.Plan) ([]string, bool, error) {
+	e := q.s.env
+	out := make([]string, len(plan.Files))
+	for i := range plan.Files {
+		f := &plan.Files[i]
+		local, ok := f.Store.(objstore.LocalPather)
+		if !ok {
+			return nil, false, nil
+		}
+		real, ok := local.LocalPath(f.Name)
+		if !ok {
+			return nil, false, nil
+		}
+		e.mu.Lock()
+		path, known := e.files[real]
+		needs, asked := e.mapping[real]
+		e.mu.Unlock()
+		if t.ReadOnly() && !asked {
+			// Files of other engines may lack field ids; ours never do.
+			var err error
+			if needs, err = t.NeedsMapping(q.ctx, f); err != nil {
+				return nil, false, err
+			}
+			e.mu.Lock()
+			e.mapping[real] = needs
+			e.mu.Unlock()
+		}
+		if needs {
+			return nil, false, nil
+		}
+		if !known {
+			var err error
+			if path, _, err = e.engine.AddFile(real); err != nil {
+				return nil, false, err
+			}
+			e.mu.Lock()
+			e.files[real] = path
+			e.mu.Unlock()
+		}
+		out[i] = path
+	}
+	return out, true, nil
+}
+
+// feed reads the files in Go.
+func (q *statement) feed(t *lake.Table, ref lake.Ref, plan *lake.Plan) (string, error) {
+	from, release, err := q.s.env.engine.NewFeed(plan.Schema, func() (array.RecordReader, error) {
+		return t.ReadPlan(q.ctx, plan, ref), nil
+	})
+	if err != nil {
+		return "", err
+	}
+	q.release = append(q.release, release)
+	cols := make([]string, plan.Schema.NumFields())
+	for i, f := range plan.Schema.Fields() {
+		cols[i] = quoteIdent(f.Name)
+		if isVector(f) {
+			cols[i] = cols[i] + "::vector AS " + cols[i]
+		} else if v, _ := f.Metadata.GetValue(icebergType); v == "uuid" {
+			cols[i] = "lower(hex(" + cols[i] + "))::UUID AS " + cols[i]
+		}
+	}
+	return "(SELECT " + strings.Join(cols, ", ") + " FROM " + from + ")", nil
+}
+
+// textStats collects what BM25 needs to know about a column: over all rows of the snapshot, whatever the statement keeps.
+// A match without a score needs none of it.
+func (q *statement) textStats(s *source, column string, a *analysis.Analyzer, query bm25.Query, scored bool) (bm25.Stats, error) {
+	if !scored {
+		return bm25.Stats{Docs: 1, SumTotalTermFreq: 1}, nil
+	}
+	plan, err := s.base.Plan(q.ctx, s.ref, nil)
+	if err != nil {
+		return bm25.Stats{}, err
+	}
+	files := make([]search.TextFile, len(plan.Files))
+	for i := range plan.Files {
+		f := &plan.Files[i]
+		files[i] = search.TextFile{Key: s.base.UUID() + "\x00" + f.Path + "\x00" + column, Read: func(ctx context.Context) (array.RecordReader, error) {
+			return s.base.ReadFile(ctx, f, []string{column}, s.ref, false)
+		}}
+	}
+	return q.s.env.texts.Collect(q.ctx, files, a, query)
+}

@@ -1,0 +1,478 @@
+package sql
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/apache/arrow-go/v18/arrow"
+	"github.com/apache/arrow-go/v18/arrow/array"
+	"github.com/apache/arrow-go/v18/arrow/memory"
+
+	"github.com/overlakedb/overlake/internal/analysis"
+	"github.com/overlakedb/overlake/internal/errs"
+	"github.com/overlakedb/overlake/internal/index/bm25"
+	"github.com/overlakedb/overlake/internal/lake"
+)
+
+// textRows is a result of text columns.
+func textRows(tag string, columns []string, rows [][]string) *Result {
+	fields := make([]arrow.Field, len(columns))
+	for i, c := range columns {
+		fields[i] = arrow.Field{Name: c, Type: arrow.BinaryTypes.String, Nullable: true}
+	}
+	sc := arrow.NewSchema(fields, nil)
+	b := array.NewRecordBuilder(memory.DefaultAllocator, sc)
+	defer b.Release()
+	for _, r := range rows {
+		for i, v := range r {
+			b.Field(i).(*array.StringBuilder).Append(v)
+		}
+	}
+	return &Result{Tag: tag, Affected: -1, HasRows: true, rows: newBatches(sc, b.NewRecordBatch())}
+}
+
+func (q *statement) show(c *cursor) (*Result, error) {
+	c.next()
+	switch {
+	case c.accept("TABLES"):
+		q.s.mu.Lock()
+		schema := q.s.schema
+		q.s.mu.Unlock()
+		if c.accept("FROM") || c.accept("IN") {
+			var err error
+			if schema, err = c.name("a schema"); err != nil {
+				return nil, err
+			}
+		}
+		if err := c.end(); err != nil {
+			return nil, err
+		}
+		tables, err := q.s.env.catalog.Tables(q.ctx, schema)
+		if err != nil {
+			return nil, err
+		}
+		var rows [][]string
+		for _, t := range tables {
+			rows = append(rows, []string{t.Name})
+		}
+		return textRows("SHOW", []string{"name"}, rows), nil
+	case c.accept("SCHEMAS"), c.accept("NAMESPACES"), c.accept("DATABASES"):
+		all, err := q.s.env.catalog.Namespaces(q.ctx)
+		if err != nil {
+			return nil, err
+		}
+		var rows [][]string
+		for _, n := range all {
+			rows = append(rows, []string{n})
+		}
+		return textRows("SHOW", []string{"name"}, rows), c.end()
+	case c.accept("COLUMNS"):
+		if !c.accept("FROM") && !c.accept("IN") {
+			return nil, c.errorf("expected FROM")
+		}
+		return q.describe(c)
+	case c.accept("CREATE", "TABLE"):
+		return q.showCreate(c)
+	case c.accept("ALL"):
+		var rows [][]string
+		for _, s := range settings {
+			v, _ := q.s.setting(s.name)
+			rows = append(rows, []string{s.name, v, s.doc})
+		}
+		return textRows("SHOW", []string{"name", "setting", "description"}, rows), c.end()
+	}
+	parts, err := c.parts("a setting")
+	if err == nil {
+		err = c.end()
+	}
+	if err != nil {
+		return nil, err
+	}
+	name := strings.ToLower(strings.Join(parts, "."))
+	v, err := q.s.setting(name)
+	if err != nil {
+		return nil, err
+	}
+	return textRows("SHOW", []string{name}, [][]string{{v}}), nil
+}
+
+// describe lists the columns of a table, or of a query.
+func (q *statement) describe(c *cursor) (*Result, error) {
+	c.accept("TABLE")
+	if c.done() {
+		return nil, c.errorf("expected a table or a query")
+	}
+	columns := []string{"column_name", "column_type", "null", "comment"}
+	if c.peek().Is("SELECT") || c.peek().Is("WITH") || c.peek().Is("(") || c.peek().Is("FROM") || c.peek().Is("VALUES") {
+		w, err := q.rewrite(c.rest())
+		if err != nil {
+			return nil, err
+		}
+			rows, err := q.start(&rewriting{original: w.original, text: "DESCRIBE " + w.text})
+		if err != nil {
+			return nil, err
+		}
+		return &Result{Tag: "DESCRIBE", Affected: -1, HasRows: true, rows: rows}, nil
+	}
+	parts, err := c.parts("a table")
+	if err == nil {
+		err = c.end()
+	}
+	if err != nil {
+		return nil, err
+	}
+	id, err := q.ident(parts)
+	if err != nil {
+		return nil, err
+	}
+	t, err := q.table(id)
+	if err != nil {
+		return nil, err
+	}
+	var rows [][]string
+	for _, f := range t.Schema().Fields() {
+		typ, err := columnType(f)
+		if err != nil {
+			typ = f.Type.String()
+		}
+		null := "YES"
+		if !f.Nullable {
+			null = "NO"
+		}
+		doc, _ := f.Metadata.GetValue(lake.DocKey)
+		rows = append(rows, []string{f.Name, typ, null, doc})
+	}
+	return textRows("DESCRIBE", columns, rows), nil
+}
+
+func (q *statement) showCreate(c *cursor) (*Result, error) {
+	parts, err := c.parts("a table")
+	if err == nil {
+		err = c.end()
+	}
+	if err != nil {
+		return nil, err
+	}
+	id, err := q.ident(parts)
+	if err != nil {
+		return nil, err
+	}
+	t, err := q.table(id)
+	if err != nil {
+		return nil, err
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "CREATE TABLE %s.%s (", quoteIdent(t.Ident().Namespace), quoteIdent(t.Ident().Name))
+	for i, f := range t.Schema().Fields() {
+		if i > 0 {
+			b.WriteString(",")
+		}
+		typ, err := columnType(f)
+		if err != nil {
+			return nil, err
+		}
+		b.WriteString("\n  " + quoteIdent(f.Name) + " " + typ)
+		if !f.Nullable {
+			b.WriteString(" NOT NULL")
+		}
+		if doc, ok := f.Metadata.GetValue(lake.DocKey); ok {
+			b.WriteString(" COMMENT " + quoteText(doc))
+		}
+	}
+	b.WriteString("\n)")
+	if p := t.PartitionFields(); len(p) > 0 {
+		var list []string
+		for _, f := range p {
+			kind, n, ok := strings.Cut(strings.TrimSuffix(f.Transform, "]"), "[")
+			switch {
+			case f.Transform == "identity":
+				list = append(list, quoteIdent(f.Column))
+			case ok:
+				list = append(list, kind+"("+n+", "+quoteIdent(f.Column)+")")
+			default:
+				list = append(list, kind+"("+quoteIdent(f.Column)+")")
+			}
+		}
+		b.WriteString("\nPARTITIONED BY (" + strings.Join(list, ", ") + ")")
+	}
+	props := t.Properties()
+	props["format-version"] = strconv.Itoa(t.FormatVersion())
+	var list []string
+	for _, k := range slices.Sorted(maps.Keys(props)) {
+		if !strings.HasPrefix(k, "overlake.column.") && k != "comment" && k != "schema.name-mapping.default" {
+			list = append(list, quoteIdent(k)+" = "+quoteText(props[k]))
+		}
+	}
+	b.WriteString("\nWITH (" + strings.Join(list, ", ") + ")")
+	return textRows("SHOW", []string{"sql"}, [][]string{{b.String()}}), nil
+}
+
+// use changes the current schema.
+func (q *statement) use(c *cursor) (*Result, error) {
+	c.next()
+	name, err := c.name("a schema")
+	if err == nil {
+		err = c.end()
+	}
+	if err != nil {
+		return nil, err
+	}
+	all, err := q.s.env.catalog.Namespaces(q.ctx)
+	if err != nil {
+		return nil, err
+	}
+	if !slices.Contains(all, name) {
+		return nil, errs.New(errs.NotFound, "sql.use", "there is no such schema", errs.On(name), errs.Hint("the schemas are %s", strings.Join(all, ", ")))
+	}
+	q.s.mu.Lock()
+	defer q.s.mu.Unlock()
+	q.s.schema = name
+	return done("USE", -1), nil
+}
+
+// setting is one thing that SET changes.
+type setting struct {
+	name, fallback, doc string
+	check               func(v string) error
+	fixed               func(s *Session) string // set: cannot be changed in a session
+}
+
+func floatIn(lo, hi float64) func(string) error {
+	return func(v string) error {
+		f, err := strconv.ParseFloat(v, 64)
+		if err != nil || !(f >= lo && f <= hi) {
+			return errs.Newf(errs.Invalid, "sql.set", "the value must be a number from %g to %g", lo, hi)
+		}
+		return nil
+	}
+}
+
+// settings lists all there are, by name.
+var settings = []setting{
+	{name: "bm25.analyzer", fallback: "standard", doc: "analyzer of bm25 and match without the option analyzer", check: func(v string) error { _, err := analysis.Find(v); return err }},
+	{name: "bm25.b", fallback: "0.75", doc: "length normalisation of bm25", check: floatIn(0, 1)},
+	{name: "bm25.k1", fallback: "1.2", doc: "term saturation of bm25", check: floatIn(0, 1000)},
+	{name: "max_queries", doc: "queries that run at once (set when the warehouse is opened)", fixed: func(s *Session) string { return strconv.Itoa(s.env.engine.Config().MaxQueries) }},
+	{name: "memory_limit", doc: "bytes of memory for queries (set when the warehouse is opened)", fixed: func(s *Session) string { return strconv.FormatInt(s.env.engine.Config().MemoryLimit, 10) }},
+	{name: "search_path", fallback: "", doc: "current schema; USE is the same", fixed: func(s *Session) string { s.mu.Lock(); defer s.mu.Unlock(); return s.schema }},
+	{name: "threads", doc: "threads that run queries (set when the warehouse is opened)", fixed: func(s *Session) string { return strconv.Itoa(s.env.engine.Config().Threads) }},
+	{name: "timezone", doc: "time zone of timestamps", fixed: func(*Session) string { return "UTC" }},
+}
+
+// Settings gives name, default and description of every setting, for documentation.
+func Settings() [][3]string {
+	var out [][3]string
+	for _, s := range settings {
+		out = append(out, [3]string{s.name, s.fallback, s.doc})
+	}
+	return out
+}
+
+func findSetting(name string) (*setting, error) {
+	var near string
+	for i := range settings {
+		if settings[i].name == name {
+			return &settings[i], nil
+		}
+		if editDistance(settings[i].name, name) < 4 {
+			near = settings[i].name
+		}
+	}
+	hint := errs.Hint("SHOW ALL lists the settings")
+	if near != "" {
+		hint = errs.Hint("did you mean %s?", near)
+	}
+	if strings.HasPrefix(name, "hnsw.") || strings.HasPrefix(name, "ivfflat.") {
+		return nil, errs.New(errs.Unsupported, "sql.set", "there are no vector indexes in this version, so their settings would do nothing", errs.On(name))
+	}
+	return nil, errs.New(errs.NotFound, "sql.set", "there is no such setting", errs.On(name), hint)
+}
+
+func (s *Session) setting(name string) (string, error) {
+	d, err := findSetting(name)
+	if err != nil {
+		return "", err
+	}
+	if d.fixed != nil {
+		return d.fixed(s), nil
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if v, ok := s.settings[name]; ok {
+		return v, nil
+	}
+	return d.fallback, nil
+}
+
+func (q *statement) set(c *cursor) (*Result, error) {
+	c.next()
+	c.accept("SESSION")
+	parts, err := c.parts("a setting")
+	if err != nil {
+		return nil, err
+	}
+	if c.peek().Text == "=" || c.peek().Is("TO") {
+		c.next()
+	} else {
+		return nil, c.errorf("expected = or TO")
+	}
+	name := strings.ToLower(strings.Join(parts, "."))
+	value := strings.Trim(c.rest(), " \t\n")
+	if len(c.tokens) == c.at+1 && c.peek().Kind <= 2 { // a word, a name or a string
+		t := c.peek()
+		value = t.Text
+		if t.Text[0] == '\'' {
+			value = t.Value()
+		} else if t.IsIdent() {
+			value = t.Name()
+		}
+	}
+	d, err := findSetting(name)
+	if err != nil {
+		return nil, err
+	}
+	if d.fixed != nil {
+		if d.name == "timezone" && strings.EqualFold(value, "utc") {
+			return done("SET", -1), nil
+		}
+		return nil, errs.New(errs.Unsupported, "sql.set", "this setting cannot be changed in a session", errs.On(name))
+	}
+	if err := d.check(value); err != nil {
+		return nil, errs.With(err, errs.On(name))
+	}
+	q.s.mu.Lock()
+	defer q.s.mu.Unlock()
+	q.s.settings[name] = value
+	return done("SET", -1), nil
+}
+
+func (q *statement) reset(c *cursor) (*Result, error) {
+	c.next()
+	if c.accept("ALL") {
+		q.s.mu.Lock()
+		defer q.s.mu.Unlock()
+		clear(q.s.settings)
+		return done("RESET", -1), c.end()
+	}
+	parts, err := c.parts("a setting")
+	if err == nil {
+		err = c.end()
+	}
+	if err != nil {
+		return nil, err
+	}
+	name := strings.ToLower(strings.Join(parts, "."))
+	if _, err := findSetting(name); err != nil {
+		return nil, err
+	}
+	q.s.mu.Lock()
+	defer q.s.mu.Unlock()
+	delete(q.s.settings, name)
+	return done("RESET", -1), nil
+}
+
+// textDefaults are the settings of bm25 and match.
+func (s *Session) textDefaults(analyzer *string, p *bm25.Params) {
+	*analyzer, _ = s.setting("bm25.analyzer")
+	for name, into := range map[string]*float64{"bm25.k1": &p.K1, "bm25.b": &p.B} {
+		v, _ := s.setting(name)
+		*into, _ = strconv.ParseFloat(v, 64)
+	}
+}
+
+// informationSchema gives a view of the catalog as an expression for FROM.
+func (q *statement) informationSchema(view string) (string, error) {
+	var columns []string
+	var rows [][]string
+	namespaces, err := q.s.env.catalog.Namespaces(q.ctx)
+	if err != nil {
+		return "", err
+	}
+	each := func(f func(t *lake.Table) error) error {
+		for _, n := range namespaces {
+			tables, err := q.s.env.catalog.Tables(q.ctx, n)
+			if err != nil {
+				return err
+			}
+			for _, id := range tables {
+				t, err := q.table(id)
+				if errs.Is(err, errs.NotFound) {
+					continue // dropped since
+				}
+				if err != nil {
+					return err
+				}
+				if err := f(t); err != nil {
+					return err
+				}
+			}
+		}
+		return nil
+	}
+	switch strings.ToLower(view) {
+	case "schemata":
+		columns = []string{"catalog_name", "schema_name"}
+		for _, n := range namespaces {
+			rows = append(rows, []string{"overlake", n})
+		}
+	case "tables":
+		columns = []string{"table_catalog", "table_schema", "table_name", "table_type"}
+		err = each(func(t *lake.Table) error {
+			rows = append(rows, []string{"overlake", t.Ident().Namespace, t.Ident().Name, "BASE TABLE"})
+			return nil
+		})
+	case "columns":
+		columns = []string{"table_catalog", "table_schema", "table_name", "column_name", "ordinal_position", "is_nullable", "data_type"}
+		err = each(func(t *lake.Table) error {
+			for i, f := range t.Schema().Fields() {
+				typ, err := columnType(f)
+				if err != nil {
+					typ = f.Type.String()
+				}
+				null := "YES"
+				if !f.Nullable {
+					null = "NO"
+				}
+				rows = append(rows, []string{"overlake", t.Ident().Namespace, t.Ident().Name, f.Name, strconv.Itoa(i + 1), null, typ})
+			}
+			return nil
+		})
+	default:
+		return "", errs.New(errs.NotFound, "sql.table", "there is no such view", errs.On("information_schema."+view), errs.Hint("there are schemata, tables and columns"))
+	}
+	if err != nil {
+		return "", err
+	}
+	cols := make([]string, len(columns))
+	for i, c := range columns {
+		cols[i] = quoteIdent(c)
+		if c == "ordinal_position" {
+			cols[i] = cols[i] + "::INTEGER AS " + cols[i]
+		}
+	}
+	names := make([]string, len(columns))
+	for i, c := range columns {
+		names[i] = quoteIdent(c)
+	}
+	where := ""
+	if len(rows) == 0 {
+		rows, where = append(rows, make([]string, len(columns))), " WHERE false"
+	}
+	var b strings.Builder
+	b.WriteString("(SELECT " + strings.Join(cols, ", ") + " FROM (VALUES ")
+	for i, r := range rows {
+		if i > 0 {
+			b.WriteString(", ")
+		}
+		quoted := make([]string, len(r))
+		for k, v := range r {
+			quoted[k] = quoteText(v)
+		}
+		b.WriteString("(" + strings.Join(quoted, ", ") + ")")
+	}
+	b.WriteString(") AS v(" + strings.Join(names, ", ") + ")" + where + ")")
+	return b.String(), nil
+}

@@ -1,0 +1,45 @@
+package overlake
+
+import (
+	"time"
+)
+
+// Options configure a DB. The zero value is usable: a writable file catalog in the warehouse, one gibibyte of memory for
+// queries, all cores, and no place to export files to.
+type Options struct {
+	// ReadOnly opens the warehouse without any way to write: statements that write fail with KindDenied.
+	ReadOnly bool
+
+	// Catalog says how table names find their metadata: "" or "file" for Iceberg's directory layout with conditional
+	// writes, "sqlite" for a SQL catalog in <warehouse>/catalog.db. A warehouse made with one is not read with the other.
+	Catalog string
+
+	// Namespace is the schema that unqualified names resolve in; "" means "main".
+	Namespace string
+
+	// MemoryLimit bounds the memory of queries in bytes; 0 means 1 GiB. Sorts, joins and aggregates that need more spill
+	// to SpillDir. Allow 200 MB above it for the process itself.
+	MemoryLimit int64
+
+	// Threads bounds the threads that run queries; 0 means one per core.
+	Threads int
+
+	// SpillDir takes the spill files of large queries; "" means a private temporary directory that Close removes.
+	SpillDir string
+
+	// SpillLimit bounds the bytes spilled; 0 means what the disk has.
+	SpillLimit int64
+
+	// MaxQueries bounds the queries that run at once, further ones wait; 0 means twice Threads.
+	MaxQueries int
+
+	// QueueTimeout bounds that wait; 0 means until the caller's context ends.
+	QueueTimeout time.Duration
+
+	// Export lists the directories that COPY ... TO may write into. None means that COPY TO is refused.
+	Export []string
+
+	// Quota bounds the bytes of a local or memory warehouse; 0 means none. A write that would exceed it fails with
+	// KindExhausted and leaves the tables as they were.
+	Quota int64
+}
