@@ -21,7 +21,7 @@ help: ## print this list
 .PHONY: build
 build: ## build the program into bin/overlake
 	@mkdir -p bin
-	$(GO) build -trimpath -o $(BIN) ./cmd/overlake
+	$(GO) build -o $(BIN) ./cmd/overlake
 
 .PHONY: quickstart
 quickstart: build ## build, make a table of 778 pages with embeddings and ask it four questions

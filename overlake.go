@@ -221,6 +221,22 @@ func (s *Session) Script(ctx context.Context, script string, args ...any) iter.S
 	}
 }
 
+// SplitScript cuts a script at its semicolons into statements, each with the comments before it.
+func SplitScript(script string) ([]string, error) {
+	list, err := sql.Split(script)
+	if err != nil {
+		return nil, err
+	}
+	out := make([]string, len(list))
+	end := 0
+	for i, st := range list {
+		last := st.Offset + len(st.Text)
+		out[i] = strings.Trim(script[end:last], "; \t\r\n")
+		end = last
+	}
+	return out, nil
+}
+
 func inScript[T any](list []T, i int, err error) error {
 	if len(list) == 1 {
 		return err

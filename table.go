@@ -8,7 +8,6 @@ import (
 	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/arrow-go/v18/arrow/array"
 
-	"github.com/overlakedb/overlake/internal/datafile"
 	"github.com/overlakedb/overlake/internal/errs"
 	"github.com/overlakedb/overlake/internal/lake"
 )
@@ -297,9 +296,4 @@ func literal(s string) string {
 		b = append(b, s[i])
 	}
 	return string(append(b, '\''))
-}
-
-// OpenParquet reads a Parquet file of this machine as a record reader, for Append. close ends it.
-func OpenParquet(ctx context.Context, path string) (r array.RecordReader, close func() error, err error) {
-	return datafile.OpenLocal(ctx, path)
 }

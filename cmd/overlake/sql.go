@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -15,6 +16,7 @@ import (
 
 func (p *program) sqlCommand() *cobra.Command {
 	var file string
+	var echo bool
 	cmd := &cobra.Command{
 		Use:   "sql [statement ...]",
 		Short: "run SQL from the arguments, a file or standard input",
@@ -34,19 +36,37 @@ func (p *program) sqlCommand() *cobra.Command {
 			}
 			defer db.Close()
 			session := db.Session()
-			for rows, err := range session.Script(cmd.Context(), script) {
-				if err != nil {
-					return err
-				}
-				if err := p.show(rows); err != nil {
+			if !echo {
+				return p.runScript(cmd.Context(), session, script)
+			}
+			statements, err := overlake.SplitScript(script)
+			if err != nil {
+				return err
+			}
+			for _, s := range statements {
+				fmt.Fprintf(p.stdout, "\n%s;\n", s)
+				if err := p.runScript(cmd.Context(), session, s); err != nil {
 					return err
 				}
 			}
 			return nil
 		},
 	}
+	cmd.Flags().BoolVar(&echo, "echo", false, "print every statement, with the comment before it, before its answer")
 	cmd.Flags().StringVarP(&file, "file", "f", "", "read the statements from a file")
 	return cmd
+}
+
+func (p *program) runScript(ctx context.Context, session *overlake.Session, script string) error {
+	for rows, err := range session.Script(ctx, script) {
+		if err != nil {
+			return err
+		}
+		if err := p.show(rows); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // show prints the rows of a statement, or what it did.

@@ -14,7 +14,6 @@ import (
 	"context"
 	"errors"
 	"io"
-	"os"
 	"slices"
 	"strconv"
 
@@ -513,23 +512,4 @@ func FieldID(f arrow.Field) int {
 		return 0
 	}
 	return id
-}
-
-// OpenLocal reads a whole Parquet file of this machine. close ends the reading.
-func OpenLocal(ctx context.Context, path string) (r array.RecordReader, close func() error, err error) {
-	o, err := os.Open(path)
-	if err != nil {
-		return nil, nil, errs.Wrap(errs.KindOf(err), "datafile.open", err)
-	}
-	info, err := o.Stat()
-	if err == nil {
-		var f *File
-		if f, err = Open(o, info.Size()); err == nil {
-			if r, err = f.Read(ctx, nil, 0); err == nil {
-				return r, func() error { r.Release(); return o.Close() }, nil
-			}
-		}
-	}
-	o.Close()
-	return nil, nil, errs.With(err, errs.On(path))
 }

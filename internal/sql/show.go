@@ -111,7 +111,7 @@ func (q *statement) describe(c *cursor) (*Result, error) {
 		if err != nil {
 			return nil, err
 		}
-			rows, err := q.start(&rewriting{original: w.original, text: "DESCRIBE " + w.text})
+		rows, err := q.start(&rewriting{original: w.original, text: "DESCRIBE " + w.text})
 		if err != nil {
 			return nil, err
 		}

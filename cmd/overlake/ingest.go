@@ -1,0 +1,73 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/overlakedb/overlake"
+)
+
+func (p *program) ingestCommand() *cobra.Command {
+	var vectors []string
+	var opts overlake.ImportOptions
+	cmd := &cobra.Command{
+		Use:   "ingest TABLE FILE ...",
+		Short: "add the rows of files to a table, creating it when there is none",
+		Long: "Reads Parquet, CSV, JSON (one object a line, or an array) and Arrow IPC files; the format goes by the name. Each file is\n" +
+			"one commit. Files that were ingested before are left out, so an interrupted run can simply be started again.",
+		Example: `  overlake ingest docs pages.parquet --vector embedding:384
+  overlake ingest events 2026-*.csv`,
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) < 2 {
+				return overlakeError(overlake.KindInvalid, errors.New("a table and at least one file are needed"), "overlake ingest TABLE FILE ...")
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			for _, v := range vectors {
+				name, dim, given := strings.Cut(strings.Replace(v, "=", ":", 1), ":")
+				n := 0
+				if given {
+					var err error
+					if n, err = strconv.Atoi(dim); err != nil || n < 1 {
+						return overlakeError(overlake.KindInvalid, fmt.Errorf("--vector %s: the dimensions must be a positive number", v), "--vector embedding:384")
+					}
+				}
+				if opts.Vectors == nil {
+					opts.Vectors = map[string]int{}
+				}
+				opts.Vectors[name] = n
+			}
+			db, err := p.open(cmd.Context(), false)
+			if err != nil {
+				return err
+			}
+			defer db.Close()
+			for i, file := range args[1:] {
+				bar := p.progress(fmt.Sprintf("%s (%d of %d)", file, i+1, len(args)-1), "rows")
+				o := opts
+				o.Progress = func(rows int64) { bar.at(rows, 0) }
+				info, done, err := db.Import(cmd.Context(), args[0], file, o)
+				bar.end()
+				if err != nil {
+					return err
+				}
+				if done {
+					fmt.Fprintf(p.stderr, "%s: %d rows in %d files, %s\n", file, info.Rows, info.Files, sizeText(info.Bytes))
+				} else {
+					fmt.Fprintf(p.stderr, "%s: ingested before, left out (--again ingests it once more)\n", file)
+				}
+			}
+			return nil
+		},
+	}
+	f := cmd.Flags()
+	f.StringSliceVar(&vectors, "vector", nil, "declare a column as a vector: NAME or NAME:DIMENSIONS; may be repeated")
+	f.StringVar(&opts.Format, "input-format", "", "parquet, csv, json or arrow (default by the file's name)")
+	f.BoolVar(&opts.Again, "again", false, "ingest files that were ingested before once more")
+	return cmd
+}

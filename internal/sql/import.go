@@ -1,0 +1,35 @@
+package sql
+
+import (
+	"context"
+	"strings"
+
+	"github.com/overlakedb/overlake/internal/errs"
+)
+
+// Import reads a file of this machine: parquet, csv or json (one object a line, or an array). Columns named in vectors are
+// read as vectors, whatever the file has them as.
+func (e *Env) Import(ctx context.Context, path, format string, vectors []string) (*Result, error) {
+	function := map[string]string{"parquet": "read_parquet", "csv": "read_csv", "json": "read_json_auto"}[format]
+	if function == "" {
+		return nil, errs.New(errs.Unsupported, "sql.import", "files of this format cannot be read", errs.On(format), errs.Hint("use parquet, csv, json or arrow"))
+	}
+	virtual, release, err := e.engine.AddFile(path)
+	if err != nil {
+		return nil, err
+	}
+	var replace []string
+	for _, v := range vectors {
+		replace = append(replace, quoteIdent(v)+"::vector AS "+quoteIdent(v))
+	}
+	text := "SELECT * "
+	if len(replace) > 0 {
+		text += "REPLACE (" + strings.Join(replace, ", ") + ") "
+	}
+	rows, err := e.engine.Query(ctx, text+"FROM "+function+"('"+virtual+"')")
+	if err != nil {
+		release()
+		return nil, errs.With(err, errs.On(path))
+	}
+	return &Result{Tag: "IMPORT", Affected: -1, HasRows: true, rows: rows, release: []func(){release}}, nil
+}
