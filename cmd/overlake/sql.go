@@ -71,6 +71,18 @@ func (p *program) runScript(ctx context.Context, session *overlake.Session, scri
 
 // show prints the rows of a statement, or what it did.
 func (p *program) show(rows *overlake.Rows) error {
+	if rows.Tag() == "EXPLAIN" && p.format == "" {
+		// A plan is text, not a table.
+		for row, err := range rows.Values() {
+			if err != nil {
+				return err
+			}
+			if _, err := fmt.Fprintln(p.stdout, row[0]); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
 	if rows.HasRows() {
 		return p.print(rows)
 	}

@@ -1,6 +1,7 @@
 package sql
 
 import (
+	"encoding/json"
 	"fmt"
 	"strings"
 
@@ -9,7 +10,8 @@ import (
 	"github.com/overlakedb/overlake/internal/errs"
 )
 
-// explain runs EXPLAIN [ANALYZE] query: what is read of each table and why, how retrieval is done, and the engine's plan.
+// explain runs EXPLAIN [ANALYZE] query: what is read of each table and why, how retrieval is done, and the engine's
+// operators, each below the one it feeds.
 func (q *statement) explain(c *cursor) (*Result, error) {
 	c.next()
 	analyze := c.accept("ANALYZE")
@@ -30,13 +32,11 @@ func (q *statement) explain(c *cursor) (*Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	prefix := "EXPLAIN "
+	prefix := "EXPLAIN (FORMAT json) "
 	if analyze {
-		prefix = "EXPLAIN ANALYZE "
+		prefix = "EXPLAIN (ANALYZE, FORMAT json) "
 	}
-	inner := &rewriting{original: text, text: w.text, stages: w.stages}
-	inner.text = prefix + w.text
-	rows, err := q.start(inner)
+	rows, err := q.start(&rewriting{original: text, text: prefix + w.text, stages: w.stages})
 	if err != nil {
 		return nil, err
 	}
@@ -69,15 +69,79 @@ func (q *statement) explain(c *cursor) (*Result, error) {
 			continue
 		}
 		for i := range values.Len() {
-			for line := range strings.Lines(values.Value(i)) {
-				say("%s", strings.TrimRight(line, "\n"))
-			}
+			lines = append(lines, operators(values.Value(i))...)
 		}
 	}
 	if err := rows.Err(); err != nil {
 		return nil, err
 	}
 	return textRows("EXPLAIN", []string{"plan"}, lines), nil
+}
+
+// operator is a node of the engine's plan, in the forms of EXPLAIN and of EXPLAIN ANALYZE.
+type operator struct {
+	Name     string         `json:"name"`
+	Operator string         `json:"operator_name"`
+	Timing   *float64       `json:"operator_timing"`
+	Rows     *float64       `json:"operator_cardinality"`
+	Latency  *float64       `json:"latency"`
+	Children []operator     `json:"children"`
+	Extra    map[string]any `json:"extra_info"`
+}
+
+// operators draws a plan, one operator a line.
+func operators(plan string) [][]string {
+	var roots []operator
+	if json.Unmarshal([]byte(plan), &roots) != nil {
+		var one operator
+		if json.Unmarshal([]byte(plan), &one) != nil {
+			var lines [][]string
+			for line := range strings.Lines(plan) {
+				lines = append(lines, []string{strings.TrimRight(line, "\n")})
+			}
+			return lines
+		}
+		roots = []operator{one}
+	}
+	var out [][]string
+	var draw func(o operator, depth int)
+	draw = func(o operator, depth int) {
+		name := strings.TrimSpace(o.Name)
+		if name == "" {
+			name = strings.TrimSpace(o.Operator)
+		}
+		if name != "" && name != "EXPLAIN_ANALYZE" {
+			line := strings.Repeat("  ", depth) + name
+			for _, key := range []string{"Filters", "Join Type", "Conditions", "Order By", "Top", "Groups", "Estimated Cardinality"} {
+				v := strings.ReplaceAll(fmt.Sprint(o.Extra[key]), "\n", ", ")
+				if o.Extra[key] == nil || v == "" {
+					continue
+				}
+				if len(v) > 80 {
+					v = v[:80] + "…"
+				}
+				if key == "Estimated Cardinality" {
+					line += ", about " + v + " rows"
+				} else {
+					line += ", " + strings.ToLower(key) + " " + v
+				}
+			}
+			if o.Rows != nil && o.Timing != nil {
+				line += fmt.Sprintf(", %.0f rows in %.1f ms", *o.Rows, *o.Timing*1000)
+			}
+			out = append(out, []string{line})
+			depth++
+		} else if o.Latency != nil {
+			out = append(out, []string{fmt.Sprintf("ran in %.1f ms", *o.Latency*1000)})
+		}
+		for _, c := range o.Children {
+			draw(c, depth)
+		}
+	}
+	for _, r := range roots {
+		draw(r, 0)
+	}
+	return out
 }
 
 func size(n int64) string {
