@@ -42,7 +42,13 @@ func (q *statement) explain(c *cursor) (*Result, error) {
 	}
 	defer rows.Close()
 	var lines [][]string
-	say := func(format string, args ...any) { lines = append(lines, []string{fmt.Sprintf(format, args...)}) }
+	said := map[string]bool{} // a table that stands in the statement twice is told once
+	say := func(format string, args ...any) {
+		if line := fmt.Sprintf(format, args...); !said[line] {
+			said[line] = true
+			lines = append(lines, []string{line})
+		}
+	}
 	for _, s := range q.scans {
 		p := s.plan
 		say("scan %s: snapshot %d, %d files, %d pruned by partition, %d pruned by statistics, %d scanned (%d rows, %s), %s", s.id, p.SnapshotID, p.Total,

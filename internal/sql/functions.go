@@ -71,6 +71,9 @@ func registerVectors(db *engine.DB) error {
 		{[]string{"<=>", "cosine_distance", "vector_cosine_distance"}, vec.Cosine},
 		{[]string{"<+>", "l1_distance", "vector_l1_distance"}, vec.L1},
 		{[]string{"inner_product", "vector_inner_product"}, func(a, b []float32) float64 { return float64(vec.Dot(a, b)) }},
+		{[]string{"vector_spherical_distance"}, func(a, b []float32) float64 {
+			return math.Acos(math.Max(-1, math.Min(1, float64(vec.Dot(a, b))))) / math.Pi
+		}},
 		{[]string{"vector_l2_squared_distance"}, func(a, b []float32) float64 { return float64(vec.SquaredL2(a, b)) }},
 	} {
 		for _, name := range d.names {
@@ -96,12 +99,10 @@ func registerVectors(db *engine.DB) error {
 		out.Int32(i, int32(len(a[0].Floats(i))))
 		return nil
 	})
-	for _, name := range []string{"vector_norm", "l2_norm"} {
-		scalar(name, one, engine.Float64, func(i int, a []engine.Column, out *engine.Output) error {
-			out.Float64(i, vec.Norm(a[0].Floats(i)))
-			return nil
-		})
-	}
+	scalar("vector_norm", one, engine.Float64, func(i int, a []engine.Column, out *engine.Output) error {
+		out.Float64(i, vec.Norm(a[0].Floats(i)))
+		return nil
+	})
 	scalar("l2_normalize", one, engine.Vector, func(i int, a []engine.Column, out *engine.Output) error {
 		v, err := pgvector.Normalize(a[0].Floats(i), nil)
 		if err == nil {
