@@ -76,9 +76,11 @@ func TestTabular(t *testing.T) {
 	for line := range strings.Lines(string(data)) {
 		var c struct {
 			ID, SQL string
-			Rows    [][]*string
+			Rows    [][]any
 		}
-		if err := json.Unmarshal([]byte(line), &c); err != nil {
+		dec := json.NewDecoder(strings.NewReader(line))
+		dec.UseNumber()
+		if err := dec.Decode(&c); err != nil {
 			t.Fatal(err)
 		}
 		if strings.HasPrefix(c.ID, "z") {
@@ -132,13 +134,18 @@ func textRows(ctx context.Context, db *overlake.DB, sql string) ([][]*string, er
 	return out, rows.Err()
 }
 
-func differ(got, want [][]*string) string {
+func differ(got [][]*string, want [][]any) string {
 	if len(got) != len(want) {
 		return fmt.Sprintf("%d rows, want %d", len(got), len(want))
 	}
 	for i := range want {
 		for k := range want[i] {
-			a, b := got[i][k], want[i][k]
+			a := got[i][k]
+			var b *string
+			if want[i][k] != nil {
+				s := fmt.Sprint(want[i][k])
+				b = &s
+			}
 			if a == nil && b == nil {
 				continue
 			}
@@ -176,10 +183,24 @@ func TestFioriNeighbours(t *testing.T) {
 	if _, _, err := db.Import(t.Context(), "truth", filepath.Join(example, "groundtruth.parquet"), overlake.ImportOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	columns := query(t, db, "DESCRIBE truth")
-	t.Log(columns)
-	rows := query(t, db, "SELECT * FROM truth LIMIT 3")
-	t.Log(rows)
+	// Every tenth page is asked about; all of them take a minute.
+	for q := int32(0); q < 778; q += 10 {
+		want := query(t, db, "SELECT id, cosine_distance FROM truth WHERE query = ? ORDER BY rank", q)
+		got := query(t, db, "SELECT d.row, d.vector <=> q.vector AS distance FROM docs d, docs q WHERE q.row = ? ORDER BY distance, d.row LIMIT 11", q)
+		if len(want) != 11 || len(got) != 11 {
+			t.Fatalf("page %d: %d neighbours, want %d", q, len(got), len(want))
+		}
+		for k := range want {
+			a, b := got[k][1].(float64), want[k][1].(float64)
+			if math.Abs(a-b) > 2e-6 {
+				t.Errorf("page %d: neighbour %d at %v, want %v", q, k, a, b)
+			}
+			// Neighbours at one distance may stand in any order.
+			if got[k][0] != want[k][0] && (k == 0 || math.Abs(b-want[k-1][1].(float64)) > 2e-6) && (k == 10 || math.Abs(b-want[k+1][1].(float64)) > 2e-6) {
+				t.Errorf("page %d: neighbour %d is %v, want %v", q, k, got[k][0], want[k][0])
+			}
+		}
+	}
 }
 
 type scifactDoc struct {
@@ -254,7 +275,7 @@ func TestSciFact(t *testing.T) {
 		ids = append(ids, id)
 	}
 	slices.Sort(ids)
-	step := 5
+	step := 20
 	if os.Getenv("OVERLAKE_DEEP") != "" {
 		step = 1
 	}
@@ -283,7 +304,7 @@ func TestSciFact(t *testing.T) {
 	if step == 1 && ndcg < 0.68 {
 		t.Errorf("nDCG@10 is %.4f, want 0.68", ndcg)
 	}
-	if ndcg < 0.62 {
+	if ndcg < 0.5 {
 		t.Errorf("nDCG@10 of the sample is %.4f", ndcg)
 	}
 }
