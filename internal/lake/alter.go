@@ -2,6 +2,7 @@ package lake
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"strings"
 
@@ -46,14 +47,14 @@ func (DropNotNull) change()   {}
 
 // AlterSchema applies changes in order, in one commit.
 func (t *Table) AlterSchema(ctx context.Context, changes ...SchemaChange) (*Table, error) {
-	if t.cat == nil {
-		return nil, denied(t.id)
+	if err := t.writable(); err != nil {
+		return nil, err
 	}
-	return t.commitRetrying(ctx, func(cur *Table) (*Table, error) { return cur.alter(ctx, changes) })
+	return t.commitRetrying(ctx, func(cur *Table, made *ledger) (*Table, error) { return cur.alter(ctx, changes, made) })
 }
 
-func (t *Table) alter(ctx context.Context, changes []SchemaChange) (*Table, error) {
-	tx := t.ice(ctx).NewTransaction()
+func (t *Table) alter(ctx context.Context, changes []SchemaChange, made *ledger) (*Table, error) {
+	tx := t.ice(ctx, made).NewTransaction()
 	up := tx.UpdateSchema(true, false)
 	declare := map[string]string{} // column name → declared type
 	var undeclare []string
@@ -217,10 +218,16 @@ func extendMapping(old iceberg.NameMapping, sc *iceberg.Schema) iceberg.NameMapp
 	return out
 }
 
+// nameMapping is the property that lets other engines read files without field ids; kept in step with the schema.
+func nameMapping(m iceberg.NameMapping) (string, error) {
+	b, err := json.Marshal(m)
+	return string(b), err
+}
+
 // SetProperties sets and removes table properties.
 func (t *Table) SetProperties(ctx context.Context, set map[string]string, remove ...string) (*Table, error) {
-	if t.cat == nil {
-		return nil, denied(t.id)
+	if err := t.writable(); err != nil {
+		return nil, err
 	}
 	if err := checkProperties(set); err != nil {
 		return nil, err
@@ -230,7 +237,7 @@ func (t *Table) SetProperties(ctx context.Context, set map[string]string, remove
 			return nil, errs.New(errs.Unsupported, "lake.properties", "this property cannot be changed", errs.On(k))
 		}
 	}
-	return t.commitRetrying(ctx, func(cur *Table) (*Table, error) {
+	return t.commitRetrying(ctx, func(cur *Table, _ *ledger) (*Table, error) {
 		var updates []table.Update
 		if len(set) > 0 {
 			updates = append(updates, table.NewSetPropertiesUpdate(iceberg.Properties(set)))

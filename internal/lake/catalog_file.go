@@ -11,7 +11,6 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/apache/iceberg-go"
 	"github.com/apache/iceberg-go/table"
 
 	"github.com/overlakedb/overlake/internal/errs"
@@ -21,6 +20,12 @@ import (
 // fileCatalog keeps tables as Iceberg's directory layout: <namespace>/<table>/metadata/vN.metadata.json. The newest N is
 // the table. Version N+1 is written with a condition that there is none, so of any number of writers one wins; there is no
 // other pointer. version-hint.text only says where to start looking.
+//
+// Dropping a table writes one more version, which says so (a tombstone), by the same condition: commits that race with it
+// lose. Then everything else is removed, the tombstone last. A table created before that point takes the version after
+// the tombstone, so a removal that is still going on never meets a file of the new table.
+//
+// docs/format/catalog-file.md is the page for operators and other programs.
 type fileCatalog struct {
 	store  objstore.Reader
 	w      objstore.Store // nil: read-only
@@ -59,7 +64,7 @@ func (c *fileCatalog) Namespaces(ctx context.Context) ([]string, error) {
 			return nil, err
 		}
 		parts := strings.Split(info.Name, "/")
-		if len(parts) == 2 && parts[1] == namespaceMark || len(parts) == 4 && parts[2] == "metadata" {
+		if len(parts) == 2 && parts[1] == namespaceMark || len(parts) == 4 && parts[2] == "metadata" && versionOf(parts[3]) > 0 {
 			if CheckNamespace(parts[0]) == nil {
 				set[parts[0]] = true
 			}
@@ -101,6 +106,16 @@ func (c *fileCatalog) DropNamespace(ctx context.Context, name string) error {
 		return errs.New(errs.Invalid, "lake.dropNamespace", fmt.Sprintf("the schema holds %d tables, or is the default one", len(tables)), errs.On(name),
 			errs.Hint("drop its tables first"))
 	}
+	// What interrupted drops left behind goes with the schema.
+	last, err := c.newest(ctx, name)
+	if err != nil {
+		return err
+	}
+	for table, v := range last {
+		if err := c.sweep(ctx, Ident{name, table}, v.n, nil); err != nil {
+			return err
+		}
+	}
 	return c.w.Delete(ctx, name+"/"+namespaceMark)
 }
 
@@ -108,7 +123,10 @@ func (c *fileCatalog) needNamespace(ctx context.Context, name string) error {
 	if name == DefaultNamespace {
 		return nil
 	}
-	there, err := c.Namespaces(ctx)
+	if _, err := c.store.Stat(ctx, name+"/"+namespaceMark); !errs.Is(err, errs.NotFound) {
+		return err
+	}
+	there, err := c.Namespaces(ctx) // other programs make no mark
 	if err != nil {
 		return err
 	}
@@ -122,20 +140,83 @@ func (c *fileCatalog) Tables(ctx context.Context, namespace string) ([]Ident, er
 	if err := CheckNamespace(namespace); err != nil {
 		return nil, err
 	}
+	newest, err := c.newest(ctx, namespace)
+	if err != nil {
+		return nil, err
+	}
 	var out []Ident
+	for _, name := range slices.Sorted(maps.Keys(newest)) {
+		if info := newest[name].info; info.Size <= maxTombstone {
+			dropped, err := c.isTombstone(ctx, info.Name)
+			if err != nil {
+				return nil, err
+			}
+			if dropped {
+				continue
+			}
+		}
+		out = append(out, Ident{namespace, name})
+	}
+	return out, nil
+}
+
+type listed struct {
+	n    int
+	info objstore.Info
+}
+
+// newest lists the newest version of every table of a namespace, tombstones included.
+func (c *fileCatalog) newest(ctx context.Context, namespace string) (map[string]listed, error) {
+	out := map[string]listed{}
 	for info, err := range c.store.List(ctx, namespace+"/") {
 		if err != nil {
 			return nil, err
 		}
 		parts := strings.Split(info.Name, "/")
-		if len(parts) == 4 && parts[2] == "metadata" && strings.HasSuffix(parts[3], ".metadata.json") {
-			id := Ident{namespace, parts[1]}
-			if len(out) == 0 || out[len(out)-1] != id {
-				out = append(out, id)
-			}
+		if len(parts) != 4 || parts[2] != "metadata" {
+			continue
+		}
+		if n := versionOf(parts[3]); n > out[parts[1]].n {
+			out[parts[1]] = listed{n, info}
 		}
 	}
 	return out, nil
+}
+
+// tombstone is the content of the version that says that a table was dropped. Its keys make every Iceberg reader refuse it.
+type tombstone struct {
+	Dropped string `json:"overlake-dropped"` // the UUID of the table, "" when its metadata could not be read
+}
+
+// maxTombstone bounds a tombstone in bytes; the metadata of a table is always larger.
+const maxTombstone = 128
+
+func (c *fileCatalog) isTombstone(ctx context.Context, name string) (bool, error) {
+	data, _, err := objstore.ReadAll(ctx, c.store, name, maxMetadata)
+	if err != nil && !errs.Is(err, errs.NotFound) {
+		return false, err
+	}
+	return err == nil && isTombstone(data), nil
+}
+
+func isTombstone(data []byte) bool {
+	var probe map[string]any
+	if len(data) > maxTombstone || json.Unmarshal(data, &probe) != nil {
+		return false
+	}
+	_, is := probe["overlake-dropped"]
+	return is
+}
+
+// versionOf is the number in the name vN.metadata.json; 0 for other names.
+func versionOf(base string) int {
+	s, isV := strings.CutPrefix(base, "v")
+	s, isMeta := strings.CutSuffix(s, ".metadata.json")
+	n, err := strconv.Atoi(s)
+	if !isV || !isMeta || err != nil || n < 1 || strconv.Itoa(n) != s {
+		return 0
+	}
+	return n
 }
 
 func versionName(id Ident, n int) string {
@@ -143,52 +224,72 @@ func versionName(id Ident, n int) string {
 }
 
 // version finds the newest version number, 0 for none, starting from a version that is known to exist.
-func (c *fileCatalog) version(ctx context.Context, id Ident, from int) (int, objstore.Info, error) {
-	n, info := from, objstore.Info{}
-	for {
-		i, err := c.store.Stat(ctx, versionName(id, n+1))
-		if errs.Is(err, errs.NotFound) {
-			return n, info, nil
+func (c *fileCatalog) version(ctx context.Context, id Ident, from int) (int, error) {
+	for n := from; ; n++ {
+		if _, err := c.store.Stat(ctx, versionName(id, n+1)); errs.Is(err, errs.NotFound) {
+			return n, nil
+		} else if err != nil {
+			return 0, err
 		}
-		if err != nil {
-			return 0, info, err
-		}
-		n, info = n+1, i
 	}
 }
 
 func (c *fileCatalog) Load(ctx context.Context, id Ident) (*Table, error) {
+	t, _, err := c.load(ctx, id)
+	return t, err
+}
+
+// load opens the newest version, or gives its number when that is the tombstone of a dropped table; 0 for no version.
+func (c *fileCatalog) load(ctx context.Context, id Ident) (t *Table, dropped int, err error) {
 	if err := id.Check(); err != nil {
-		return nil, err
+		return nil, 0, err
 	}
 	c.mu.Lock()
 	k := c.known[id]
 	c.mu.Unlock()
+	n := 0
 	if k.n > 0 {
 		// The usual case: what we know is still there and still the newest.
 		if i, err := c.store.Stat(ctx, versionName(id, k.n)); err == nil && i.ETag == k.etag {
-			n, info, err := c.version(ctx, id, k.n)
-			if err != nil {
-				return nil, err
+			if n, err = c.version(ctx, id, k.n); err != nil {
+				return nil, 0, err
 			}
 			if n == k.n {
-				return k.t, nil
+				return k.t, 0, nil
 			}
-			return c.read(ctx, id, n, info.ETag)
 		}
 	}
-	start, err := c.start(ctx, id)
-	if err != nil {
-		return nil, err
-	}
-	n, info, err := c.version(ctx, id, start)
-	if err != nil {
-		return nil, err
+	if n == 0 {
+		start, err := c.start(ctx, id)
+		if err != nil {
+			return nil, 0, err
+		}
+		if n, err = c.version(ctx, id, start); err != nil {
+			return nil, 0, err
+		}
 	}
 	if n == 0 {
-		return nil, c.noTable(ctx, id)
+		return nil, 0, c.noTable(ctx, id)
 	}
-	return c.read(ctx, id, n, info.ETag)
+	data, found, err := objstore.ReadAll(ctx, c.store, versionName(id, n), maxMetadata)
+	if err != nil {
+		return nil, 0, err
+	}
+	if isTombstone(data) {
+		c.forget(id)
+		return nil, n, c.noTable(ctx, id)
+	}
+	meta, err := parseMetadata(versionName(id, n), data)
+	if err != nil {
+		return nil, 0, err
+	}
+	return c.remember(id, n, found.ETag, meta), 0, nil
+}
+
+func (c *fileCatalog) forget(id Ident) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.known, id)
 }
 
 // start is a version below the newest one: from the hint when it is right, else from a listing.
@@ -201,26 +302,22 @@ func (c *fileCatalog) start(ctx context.Context, id Ident) (int, error) {
 			}
 		}
 	}
-	newest := 0
+	newest, packed := 0, 0
 	for info, err := range c.store.List(ctx, dir+"v") {
 		if err != nil {
 			return 0, err
 		}
-		s, ok := strings.CutSuffix(strings.TrimPrefix(info.Name, dir+"v"), ".metadata.json")
-		if n, err := strconv.Atoi(s); ok && err == nil {
-			newest = max(newest, n)
+		base := strings.TrimPrefix(info.Name, dir)
+		newest = max(newest, versionOf(base))
+		if s, ok := strings.CutSuffix(base, ".gz.metadata.json"); ok {
+			packed = max(packed, versionOf(s+".metadata.json"))
 		}
 	}
-	return max(newest-1, 0), nil
-}
-
-func (c *fileCatalog) read(ctx context.Context, id Ident, n int, etag string) (*Table, error) {
-	location := c.io.location(versionName(id, n))
-	meta, err := readMetadata(ctx, c.io, location)
-	if err != nil {
-		return nil, err
+	if packed > newest {
+		return 0, errs.New(errs.Unsupported, "lake.load", "the newest metadata of this table is gzip-compressed, which a file catalog cannot commit to", errs.On(id.String()),
+			errs.Hint("set write.metadata.compression-codec to none where it is written, or mount the table read-only"))
 	}
-	return c.remember(id, n, etag, meta), nil
+	return max(newest-1, 0), nil
 }
 
 func (c *fileCatalog) remember(id Ident, n int, etag string, meta table.Metadata) *Table {
@@ -290,23 +387,25 @@ func (c *fileCatalog) Create(ctx context.Context, id Ident, spec CreateSpec) (*T
 	if err := c.needNamespace(ctx, id.Namespace); err != nil {
 		return nil, err
 	}
-	if t, err := c.Load(ctx, id); err == nil {
+	t, dropped, err := c.load(ctx, id)
+	if err == nil {
 		return nil, tableExists(t.id)
-	} else if !errs.Is(err, errs.NotFound) {
+	}
+	if !errs.Is(err, errs.NotFound) {
 		return nil, err
 	}
 	meta, err := newMetadata(spec, c.io.location(id.Namespace+"/"+id.Name))
 	if err != nil {
 		return nil, errs.With(err, errs.On(id.String()))
 	}
-	etag, err := c.put(ctx, id, 1, meta)
+	etag, err := c.put(ctx, id, dropped+1, meta)
 	if errs.Is(err, errs.Conflict) {
 		return nil, tableExists(id)
 	}
 	if err != nil {
 		return nil, err
 	}
-	return c.remember(id, 1, etag, meta), nil
+	return c.remember(id, dropped+1, etag, meta), nil
 }
 
 func tableExists(id Ident) error {
@@ -314,208 +413,179 @@ func tableExists(id Ident) error {
 		errs.Hint("use CREATE TABLE IF NOT EXISTS, or drop it first"))
 }
 
-// put writes a metadata version. An answer that was lost is looked up: the version is ours when its bytes are.
+// put writes a metadata version and moves the hint.
 func (c *fileCatalog) put(ctx context.Context, id Ident, n int, meta table.Metadata) (etag string, err error) {
 	data, err := json.Marshal(meta)
 	if err != nil {
 		return "", errs.Wrap(errs.Internal, "lake.commit", err, errs.On(id.String()))
 	}
-	name := versionName(id, n)
-	info, err := c.w.Put(ctx, name, data, objstore.Condition{IfAbsent: true})
+	if err := ctx.Err(); err != nil {
+		return "", errs.Wrap(errs.Canceled, "lake.commit", err, errs.On(id.String()))
+	}
+	ctx, cancel := swapContext(ctx)
+	defer cancel()
+	info, err := c.swap(ctx, id, n, data)
 	if err != nil {
-		kind := errs.KindOf(err)
-		if kind != errs.Exists && kind != errs.Unavailable && kind != errs.Canceled {
-			return "", err
-		}
-		there, found, rerr := objstore.ReadAll(context.WithoutCancel(ctx), c.store, name, maxMetadata)
-		switch {
-		case rerr == nil && bytes.Equal(there, data):
-			info = found
-		case rerr == nil || kind == errs.Exists:
-			return "", errs.New(errs.Conflict, "lake.commit", "another writer committed first", errs.On(id.String()))
-		default:
-			return "", err
-		}
+		return "", err
 	}
 	// The hint is an accelerator for us and a convenience for others: a failure to write it is no failure to commit.
-	_, _ = c.w.Put(context.WithoutCancel(ctx), id.Namespace+"/"+id.Name+"/metadata/version-hint.text", []byte(strconv.Itoa(n)), objstore.Condition{})
+	_, _ = c.w.Put(ctx, c.hint(id), []byte(strconv.Itoa(n)), objstore.Condition{})
 	return info.ETag, nil
 }
 
+func (c *fileCatalog) hint(id Ident) string {
+	return id.Namespace + "/" + id.Name + "/metadata/version-hint.text"
+}
+
+// swap writes version n if there is none. An answer that was lost is looked up: the version is ours when its bytes are.
+// When there is no such version, the write may still be under way, so the same bytes are written again under the same
+// condition, which settles it.
+func (c *fileCatalog) swap(ctx context.Context, id Ident, n int, data []byte) (objstore.Info, error) {
+	name := versionName(id, n)
+	for try := 1; ; try++ {
+		info, err := c.w.Put(ctx, name, data, objstore.Condition{IfAbsent: true})
+		if err == nil {
+			return info, nil
+		}
+		kind := errs.KindOf(err)
+		if kind != errs.Exists && kind != errs.Unavailable && kind != errs.Canceled {
+			return objstore.Info{}, err
+		}
+		there, found, rerr := objstore.ReadAll(ctx, c.store, name, maxMetadata)
+		switch {
+		case rerr == nil && bytes.Equal(there, data):
+			return found, nil
+		case rerr == nil || kind == errs.Exists:
+			return objstore.Info{}, errs.New(errs.Conflict, "lake.commit", "another writer committed first", errs.On(id.String()))
+		case try == 3:
+			return objstore.Info{}, unknown(id, err)
+		}
+	}
+}
+
 func (c *fileCatalog) commit(ctx context.Context, t *Table, reqs []table.Requirement, updates []table.Update) (*Table, error) {
+	conflict := errs.New(errs.Conflict, "lake.commit", "the table was changed meanwhile", errs.On(t.id.String()))
 	c.mu.Lock()
 	k := c.known[t.id]
 	c.mu.Unlock()
-	if k.t == nil || k.t.location != t.location {
-		// Somebody here has seen another version since.
-		return nil, errs.New(errs.Conflict, "lake.commit", "the table was changed meanwhile", errs.On(t.id.String()))
+	if k.t != t {
+		return nil, conflict // somebody here has seen another version since
 	}
 	meta, err := applyUpdates(t, reqs, updates)
 	if err != nil {
 		return nil, err
 	}
+	// The version after ours may be free for another reason than that ours is the newest: the table was dropped and
+	// created anew and has come just as far, or its old versions were cleaned away. So ours must be there, before and after.
+	if !c.still(ctx, t.id, k) {
+		c.forget(t.id)
+		return nil, conflict
+	}
 	etag, err := c.put(ctx, t.id, k.n+1, meta)
 	if err != nil {
 		return nil, err
 	}
+	ctx, cancel := swapContext(ctx)
+	defer cancel()
+	if !c.still(ctx, t.id, k) {
+		c.forget(t.id)
+		if err := c.w.Delete(ctx, versionName(t.id, k.n+1)); err != nil {
+			return nil, unknown(t.id, err)
+		}
+		return nil, conflict
+	}
 	return c.remember(t.id, k.n+1, etag, meta), nil
+}
+
+// still reports whether a version is there as we know it. When the store does not answer, it is taken to be.
+func (c *fileCatalog) still(ctx context.Context, id Ident, k knownVersion) bool {
+	info, err := c.store.Stat(ctx, versionName(id, k.n))
+	return err == nil && info.ETag == k.etag || err != nil && !errs.Is(err, errs.NotFound)
 }
 
 func (c *fileCatalog) Drop(ctx context.Context, id Ident) error {
 	if err := c.writable("lake.drop"); err != nil {
 		return err
 	}
-	if _, err := c.Load(ctx, id); err != nil && !errs.Is(err, errs.Corrupt) {
-		return err
-	}
-	c.mu.Lock()
-	delete(c.known, id)
-	c.mu.Unlock()
-	return dropFiles(ctx, c.w, id.Namespace+"/"+id.Name+"/")
-}
-
-// dropFiles removes a table: newest metadata first, so that a crash midway never leaves a table that names removed files
-// as its newest version with older versions gone, then everything else.
-func dropFiles(ctx context.Context, w objstore.Store, dir string) error {
-	var metadata, rest []string
-	for info, err := range w.List(ctx, dir) {
+	for {
+		t, _, err := c.load(ctx, id)
+		if err != nil && !errs.Is(err, errs.Corrupt) {
+			return err
+		}
+		mark := tombstone{}
+		n := 0
+		if err == nil {
+			mark.Dropped = t.UUID()
+			c.mu.Lock()
+			n = c.known[id].n
+			c.mu.Unlock()
+		} else {
+			start, err := c.start(ctx, id)
+			if err != nil {
+				return err
+			}
+			if n, err = c.version(ctx, id, start); err != nil {
+				return err
+			}
+		}
+		before, err := objects(ctx, c.w, id)
 		if err != nil {
 			return err
 		}
-		if strings.HasSuffix(info.Name, ".metadata.json") {
-			metadata = append(metadata, info.Name)
-		} else {
-			rest = append(rest, info.Name)
+		data, err := json.Marshal(mark)
+		if err != nil {
+			return errs.Wrap(errs.Internal, "lake.drop", err)
 		}
-	}
-	slices.SortFunc(metadata, func(a, b string) int {
-		if len(a) != len(b) {
-			return len(b) - len(a)
+		swapCtx, cancel := swapContext(ctx)
+		_, err = c.swap(swapCtx, id, n+1, data)
+		cancel()
+		if errs.Is(err, errs.Conflict) {
+			continue // a commit came first; the table is dropped with it
 		}
-		return strings.Compare(b, a)
-	})
-	for _, name := range append(metadata, rest...) {
-		if err := w.Delete(ctx, name); err != nil {
+		if err != nil {
 			return err
 		}
+		c.forget(id)
+		return c.sweep(ctx, id, n+1, before)
 	}
-	return nil
+}
+
+// sweep removes the files of a dropped table, the hint first, so that nobody starts from it, and the tombstone, version n,
+// last. Files of a table created since must stay: their first is version n+1, so when that one is not there after the
+// files were listed, none of the listed is of a new table; when it is, only files from before the tombstone are removed.
+func (c *fileCatalog) sweep(ctx context.Context, id Ident, n int, before []string) error {
+	mark := versionName(id, n)
+	list, err := objects(ctx, c.w, id)
+	if err != nil {
+		return err
+	}
+	if _, err := c.store.Stat(ctx, versionName(id, n+1)); err == nil {
+		list = before
+	} else if !errs.Is(err, errs.NotFound) {
+		return err
+	}
+	for _, name := range append([]string{c.hint(id)}, list...) {
+		if name != mark {
+			if err := c.w.Delete(ctx, name); err != nil {
+				return err
+			}
+		}
+	}
+	return c.w.Delete(ctx, mark)
+}
+
+// objects lists everything below the directory of a table.
+func objects(ctx context.Context, r objstore.Reader, id Ident) (names []string, err error) {
+	for info, err := range r.List(ctx, id.Namespace+"/"+id.Name+"/") {
+		if err != nil {
+			return nil, err
+		}
+		names = append(names, info.Name)
+	}
+	return names, nil
 }
 
 func (c *fileCatalog) Rename(_ context.Context, from, _ Ident) error {
 	return errs.New(errs.Unsupported, "lake.rename", "a file catalog cannot rename tables: their metadata names files by absolute paths", errs.On(from.String()),
 		errs.Hint("use CREATE TABLE new AS SELECT * FROM %s, or the sqlite catalog", from.Name))
-}
-
-// newMetadata is the first version of a table.
-func newMetadata(spec CreateSpec, location string) (table.Metadata, error) {
-	sc, props, err := toIceberg(spec.Schema)
-	if err != nil {
-		return nil, err
-	}
-	if sc.NumFields() == 0 {
-		return nil, errs.New(errs.Invalid, "lake.create", "a table needs at least one column")
-	}
-	maps.Copy(props, spec.Properties)
-	version := spec.FormatVersion
-	if v, ok := props["format-version"]; ok && version == 0 {
-		if version, err = strconv.Atoi(v); err != nil {
-			return nil, errs.New(errs.Invalid, "lake.create", "format-version must be 2 or 3, not "+strconv.Quote(v))
-		}
-	}
-	if version == 0 {
-		version = 2
-	}
-	if version != 2 && version != 3 {
-		return nil, errs.New(errs.Unsupported, "lake.create", fmt.Sprintf("tables are written in format version 2 or 3, not %d", version))
-	}
-	if version == 2 && strings.Contains(sc.String(), "_ns") {
-		return nil, errs.New(errs.Unsupported, "lake.create", "nanosecond timestamps need format version 3", errs.Hint(`add WITH ("format-version" = 3)`))
-	}
-	props["format-version"] = strconv.Itoa(version)
-	if spec.Comment != "" {
-		props["comment"] = spec.Comment
-	}
-	if err := checkProperties(props); err != nil {
-		return nil, err
-	}
-	pspec, err := partitionSpec(sc, spec.Partition)
-	if err != nil {
-		return nil, err
-	}
-	meta, err := table.NewMetadata(sc, pspec, table.UnsortedSortOrder, location, props)
-	if err != nil {
-		return nil, errs.Wrap(errs.Invalid, "lake.create", err)
-	}
-	// Field ids may be assigned anew in NewMetadata; declarations follow the columns by name.
-	return redeclare(meta, sc)
-}
-
-// redeclare moves vector declarations to the ids that the columns really got.
-func redeclare(meta table.Metadata, before *iceberg.Schema) (table.Metadata, error) {
-	set, remove := iceberg.Properties{}, []string{}
-	for _, f := range before.Fields() {
-		d, ok := meta.Properties()[typeProperty(f.ID)]
-		now, found := meta.CurrentSchema().FindFieldByName(f.Name)
-		if ok && found && now.ID != f.ID {
-			remove = append(remove, typeProperty(f.ID))
-			set[typeProperty(now.ID)] = d
-		}
-	}
-	if len(set) == 0 {
-		return meta, nil
-	}
-	for k := range set {
-		remove = slices.DeleteFunc(remove, func(r string) bool { return r == k })
-	}
-	return table.UpdateTableMetadata(meta, []table.Update{table.NewRemovePropertiesUpdate(remove), table.NewSetPropertiesUpdate(set)}, "")
-}
-
-func partitionSpec(sc *iceberg.Schema, fields []PartitionField) (*iceberg.PartitionSpec, error) {
-	if len(fields) == 0 {
-		return iceberg.UnpartitionedSpec, nil
-	}
-	var out []iceberg.PartitionField
-	for i, f := range fields {
-		src, ok := sc.FindFieldByNameCaseInsensitive(f.Column)
-		if !ok {
-			return nil, errs.New(errs.NotFound, "lake.partition", "there is no such column to partition by", errs.On(f.Column))
-		}
-		tr, err := iceberg.ParseTransform(f.Transform)
-		if err != nil {
-			return nil, errs.Wrap(errs.Invalid, "lake.partition", err, errs.On(f.Column))
-		}
-		if _, unknown := tr.(iceberg.UnknownTransform); unknown {
-			return nil, errs.New(errs.Invalid, "lake.partition", "unknown partition transform "+strconv.Quote(f.Transform), errs.On(f.Column),
-				errs.Hint("use identity, bucket[n], truncate[n], year, month, day, hour or void"))
-		}
-		if !tr.CanTransform(src.Type) {
-			return nil, errs.New(errs.Invalid, "lake.partition", fmt.Sprintf("the transform %s does not apply to %s", tr, src.Type), errs.On(f.Column))
-		}
-		name := f.Name
-		if name == "" {
-			name = src.Name
-			if t := tr.String(); t != "identity" {
-				kind, _, _ := strings.Cut(t, "[")
-				name += "_" + kind
-			}
-		}
-		out = append(out, iceberg.PartitionField{SourceIDs: []int{src.ID}, FieldID: 1000 + i, Name: name, Transform: tr})
-	}
-	spec := iceberg.NewPartitionSpec(out...)
-	return &spec, nil
-}
-
-// applyUpdates checks the requirements of a commit and makes its metadata.
-func applyUpdates(t *Table, reqs []table.Requirement, updates []table.Update) (table.Metadata, error) {
-	for _, r := range reqs {
-		if err := r.Validate(t.meta); err != nil {
-			return nil, errs.Wrap(errs.Conflict, "lake.commit", err, errs.On(t.id.String()))
-		}
-	}
-	meta, err := table.UpdateTableMetadata(t.meta, updates, t.location)
-	if err != nil {
-		return nil, errs.Wrap(errs.Invalid, "lake.commit", err, errs.On(t.id.String()))
-	}
-	return meta, nil
 }

@@ -1,8 +1,8 @@
 package lake
 
 import (
-	"bytes"
 	"context"
+	"errors"
 	"io"
 	"io/fs"
 	"path"
@@ -99,14 +99,18 @@ func (f *fileIO) Remove(location string) error {
 	return f.writable.Delete(f.ctx, name)
 }
 
-// writer is the fileIO of iceberg-go's writing code: manifests and manifest lists.
-type writer struct{ *fileIO }
+// writer is the fileIO of iceberg-go's writing code: manifests, manifest lists and deletion vectors, each noted.
+type writer struct {
+	*fileIO
+	made *ledger
+}
 
 func (w writer) WriteFile(location string, p []byte) error {
 	name, err := w.name(location)
 	if err != nil {
 		return err
 	}
+	w.made.note(name, int64(len(p)))
 	_, err = w.writable.Put(w.ctx, name, p, objstore.Condition{IfAbsent: true})
 	return err
 }
@@ -120,26 +124,39 @@ func (w writer) Create(location string) (iceio.FileWriter, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &createFile{o: o, ctx: w.ctx}, nil
+	w.made.note(name, -1)
+	return &createFile{w: w, o: o, name: name}, nil
 }
 
+// createFile streams an object. iceberg-go closes it after a failed write too, so an object with a failed write is dropped.
 type createFile struct {
-	o   objstore.Writer
-	ctx context.Context
+	w    writer
+	o    objstore.Writer
+	name string
+	n    int64
+	err  error
 }
 
-func (c *createFile) Write(p []byte) (int, error) { return c.o.Write(p) }
-func (c *createFile) ReadFrom(r io.Reader) (int64, error) {
-	var b bytes.Buffer
-	if _, err := b.ReadFrom(r); err != nil {
-		return 0, err
+func (c *createFile) Write(p []byte) (int, error) {
+	n, err := c.o.Write(p)
+	c.n += int64(n)
+	if err != nil {
+		c.err = err
 	}
-	n, err := c.o.Write(b.Bytes())
-	return int64(n), err
+	return n, err
 }
+
+// ReadFrom is io.ReaderFrom; io.Copy with c itself as the target would call it for ever.
+func (c *createFile) ReadFrom(r io.Reader) (int64, error) { return io.Copy(onlyWriter{c}, r) }
+
+type onlyWriter struct{ io.Writer }
 
 func (c *createFile) Close() error {
-	_, err := c.o.Commit(c.ctx)
+	if c.err != nil {
+		return errors.Join(c.err, c.o.Abort())
+	}
+	_, err := c.o.Commit(c.w.ctx)
+	c.w.made.note(c.name, c.n)
 	return err
 }
 
@@ -157,11 +174,3 @@ func (f *openFile) ModTime() time.Time         { return time.Time{} }
 func (f *openFile) IsDir() bool                { return false }
 func (f *openFile) Sys() any                   { return nil }
 func (f *openFile) Size() int64                { return f.o.Size() }
-
-// fs is iceberg-go's way to ask for the view.
-func (f *fileIO) fs(context.Context) (iceio.IO, error) {
-	if f.writable != nil {
-		return writer{f}, nil
-	}
-	return f, nil
-}

@@ -24,14 +24,14 @@ import (
 // and from position deletes of version 2 alike, and takes the place of the older vector: one live vector a file. On a
 // lost race the rows are planned again against the newest version; rows of files that are gone by then are a Conflict.
 func (t *Table) DeleteRows(ctx context.Context, rows map[string]*row.Bitmap) (*Table, error) {
-	if t.cat == nil {
-		return nil, denied(t.id)
+	if err := t.writable(); err != nil {
+		return nil, err
 	}
-	return t.commitRetrying(ctx, func(cur *Table) (*Table, error) { return cur.deleteRows(ctx, rows) })
+	return t.commitRetrying(ctx, func(cur *Table, made *ledger) (*Table, error) { return cur.deleteRows(ctx, rows, made) })
 }
 
-func (t *Table) deleteRows(ctx context.Context, rows map[string]*row.Bitmap) (*Table, error) {
-	ice := t.ice(ctx)
+func (t *Table) deleteRows(ctx context.Context, rows map[string]*row.Bitmap, made *ledger) (*Table, error) {
+	ice := t.ice(ctx, made)
 	tasks, err := ice.Scan().PlanFiles(ctx)
 	if err != nil {
 		return nil, errs.Wrap(errs.Internal, "lake.delete", err, errs.On(t.id.String()))
@@ -54,7 +54,7 @@ func (t *Table) deleteRows(ctx context.Context, rows map[string]*row.Bitmap) (*T
 	if err != nil {
 		return nil, err
 	}
-	vectors := dv.NewDVWriter(writer{t.io.with(ctx)}, func(id int32) *iceberg.PartitionSpec { return t.meta.PartitionSpecByID(int(id)) })
+	vectors := dv.NewDVWriter(writer{t.io.with(ctx), made}, func(id int32) *iceberg.PartitionSpec { return t.meta.PartitionSpecByID(int(id)) })
 	any := false
 	for path, bits := range rows {
 		task := byPath[path]
@@ -69,7 +69,7 @@ func (t *Table) deleteRows(ctx context.Context, rows map[string]*row.Bitmap) (*T
 		}
 		any = true
 		if t.meta.Version() < 3 {
-			f, err := t.positionDeletes(ctx, dir, task.File, bits)
+			f, err := t.positionDeletes(ctx, dir, task.File, bits, made)
 			if err != nil {
 				return nil, err
 			}
@@ -100,7 +100,7 @@ func (t *Table) deleteRows(ctx context.Context, rows map[string]*row.Bitmap) (*T
 	if err := delta.Commit(ctx); err != nil {
 		return nil, errs.Wrap(errs.Internal, "lake.delete", err, errs.On(t.id.String()))
 	}
-	return t.commitTx(ctx, tx)
+	return t.commitTx(ctx, tx, made)
 }
 
 var positionSchema = arrow.NewSchema([]arrow.Field{
@@ -109,7 +109,7 @@ var positionSchema = arrow.NewSchema([]arrow.Field{
 }, nil)
 
 // positionDeletes writes the delete file of one data file.
-func (t *Table) positionDeletes(ctx context.Context, dir string, data iceberg.DataFile, bits *row.Bitmap) (iceberg.DataFile, error) {
+func (t *Table) positionDeletes(ctx context.Context, dir string, data iceberg.DataFile, bits *row.Bitmap, made *ledger) (iceberg.DataFile, error) {
 	b := array.NewRecordBuilder(memory.DefaultAllocator, positionSchema)
 	defer b.Release()
 	for p := range bits.All() {
@@ -131,6 +131,7 @@ func (t *Table) positionDeletes(ctx context.Context, dir string, data iceberg.Da
 		return nil, err
 	}
 	name := dir + "/data/" + uuid.NewString() + "-deletes.parquet"
+	made.note(name, int64(buf.Len()))
 	if _, err := t.io.writable.Put(ctx, name, buf.Bytes(), objstore.Condition{IfAbsent: true}); err != nil {
 		return nil, err
 	}

@@ -1,0 +1,379 @@
+package lake
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/apache/arrow-go/v18/arrow"
+	"github.com/apache/arrow-go/v18/arrow/array"
+	"github.com/apache/iceberg-go"
+	"github.com/apache/iceberg-go/table"
+	"github.com/google/uuid"
+
+	"github.com/overlakedb/overlake/internal/datafile"
+	"github.com/overlakedb/overlake/internal/errs"
+	"github.com/overlakedb/overlake/internal/objstore"
+)
+
+const (
+	defaultTargetFile  = 512 << 20
+	defaultWriteMemory = 256 << 20
+	// maxOpenFiles bounds the data files that are open at once.
+	maxOpenFiles = 32
+	// A row group is buffered until it is complete, so wide rows make row groups of fewer rows: about rowGroupBytes of
+	// Arrow memory, within these limits.
+	rowGroupBytes   = 128 << 20
+	minRowGroupRows = 1024
+	maxRowGroupRows = 122_880
+)
+
+// tableWriter turns batches into data files, one or more a partition.
+//
+// The rows of a partition wait in memory; a file is opened for it only when memory runs short, for the partitions with
+// most rows waiting first. So a write with thousands of small partitions makes one file for each, and one with a few big
+// ones streams them.
+type tableWriter struct {
+	t          *Table
+	ctx        context.Context
+	opts       WriteOptions
+	schema     *arrow.Schema
+	dims       map[int]int // column → declared dimensions of a vector, 0 for any number
+	bloom      []string
+	partitions *partitioner
+	parts      map[string]*partWriter
+	waiting    int64 // bytes
+	open       int
+	files      []table.DataFileArgs
+	made       ledger
+	rows       int64
+}
+
+// partWriter is what is being written for one partition.
+type partWriter struct {
+	values  map[int]any // partition field id → value
+	waiting []arrow.RecordBatch
+	bytes   int64 // of waiting
+	name    string
+	obj     objstore.Writer // nil while there is no open file
+	sent    countingWriter
+	pw      *datafile.Writer
+}
+
+type countingWriter struct {
+	w objstore.Writer
+	n int64
+}
+
+func (c *countingWriter) Write(p []byte) (int, error) {
+	n, err := c.w.Write(p)
+	c.n += int64(n)
+	return n, err
+}
+
+func newTableWriter(ctx context.Context, t *Table, opts WriteOptions) (*tableWriter, error) {
+	w := &tableWriter{t: t, ctx: ctx, opts: opts, schema: t.Schema(), dims: map[int]int{}, parts: map[string]*partWriter{}}
+	if w.opts.TargetFileBytes <= 0 {
+		w.opts.TargetFileBytes = defaultTargetFile
+		if n, err := strconv.ParseInt(t.meta.Properties()[table.WriteTargetFileSizeBytesKey], 10, 64); err == nil && n > 0 {
+			w.opts.TargetFileBytes = n
+		}
+	}
+	if w.opts.MemoryBytes <= 0 {
+		w.opts.MemoryBytes = defaultWriteMemory
+	}
+	for i, f := range w.schema.Fields() {
+		if d, ok := f.Metadata.GetValue(TypeKey); ok {
+			w.dims[i], _ = VectorDim(d)
+		}
+	}
+	for k, v := range t.meta.Properties() {
+		if c, ok := strings.CutPrefix(k, bloomProperty); ok && v == "true" {
+			w.bloom = append(w.bloom, c)
+		}
+	}
+	spec := t.meta.PartitionSpec()
+	var err error
+	w.partitions, err = newPartitioner(&spec, t.meta.CurrentSchema(), w.schema)
+	return w, err
+}
+
+// bloomProperty and the name of a column say that its data files get a bloom filter.
+const bloomProperty = "write.parquet.bloom-filter-enabled.column."
+
+// run writes all rows. The files are complete and durable when it returns; on error, and on success too, what was made is
+// in the ledger.
+func (w *tableWriter) run(r array.RecordReader) ([]table.DataFileArgs, error) {
+	defer w.abort()
+	for r.Next() {
+		if err := w.ctx.Err(); err != nil {
+			return nil, errs.Wrap(errs.Canceled, "lake.write", err)
+		}
+		rec, err := datafile.Conform(w.ctx, r.RecordBatch(), w.schema)
+		if err != nil {
+			return nil, err
+		}
+		if err = checkVectors(rec, w.dims); err == nil {
+			if len(w.partitions.fields) == 0 {
+				err = w.direct(rec)
+			} else {
+				err = w.partitions.split(w.ctx, rec, w.wait)
+			}
+		}
+		if err == nil {
+			err = w.shrink()
+		}
+		w.rows += rec.NumRows()
+		rec.Release()
+		if err != nil {
+			return nil, err
+		}
+		if w.opts.Progress != nil {
+			w.opts.Progress(w.rows)
+		}
+	}
+	if err := r.Err(); err != nil {
+		return nil, err
+	}
+	if err := w.ctx.Err(); err != nil {
+		return nil, errs.Wrap(errs.Canceled, "lake.write", err)
+	}
+	for _, p := range w.parts {
+		if err := w.drain(p); err != nil {
+			return nil, err
+		}
+		if err := w.finish(p); err != nil {
+			return nil, err
+		}
+	}
+	return w.files, nil
+}
+
+// direct writes the rows of a table without partitions.
+func (w *tableWriter) direct(rec arrow.RecordBatch) error {
+	p := w.part("", nil)
+	return w.write(p, rec)
+}
+
+func (w *tableWriter) part(key string, values map[int]any) *partWriter {
+	p := w.parts[key]
+	if p == nil {
+		p = &partWriter{values: values}
+		w.parts[key] = p
+	}
+	return p
+}
+
+// wait keeps rows of a partition.
+func (w *tableWriter) wait(key string, values map[int]any, rec arrow.RecordBatch) error {
+	p := w.part(key, values)
+	rec.Retain()
+	p.waiting = append(p.waiting, rec)
+	n := sizeOf(rec)
+	p.bytes += n
+	w.waiting += n
+	return nil
+}
+
+// shrink holds the memory of a write to its limit: half of it for rows that wait, half for the row groups of open files.
+func (w *tableWriter) shrink() error {
+	half := w.opts.MemoryBytes / 2
+	if w.waiting > half {
+		parts := make([]*partWriter, 0, len(w.parts))
+		for _, p := range w.parts {
+			if p.bytes > 0 {
+				parts = append(parts, p)
+			}
+		}
+		slices.SortFunc(parts, func(a, b *partWriter) int { return int(min(max(b.bytes-a.bytes, -1), 1)) })
+		for _, p := range parts {
+			if w.waiting <= half/2 {
+				break
+			}
+			if err := w.drain(p); err != nil {
+				return err
+			}
+		}
+	}
+	if len(w.partitions.fields) == 0 {
+		return nil // one file is open, and its row group is bounded
+	}
+	for {
+		var sum, most int64
+		var largest *partWriter
+		for _, p := range w.parts {
+			if p.obj == nil {
+				continue
+			}
+			n := p.buffered()
+			sum += n
+			if n > most {
+				most, largest = n, p
+			}
+		}
+		if sum <= half || largest == nil {
+			return nil
+		}
+		if err := w.finish(largest); err != nil {
+			return err
+		}
+	}
+}
+
+// buffered is about what an open file holds in memory, in bytes.
+func (p *partWriter) buffered() int64 { return max(p.pw.Bytes()-p.sent.n, 0) }
+
+// drain writes the rows of a partition that wait.
+func (w *tableWriter) drain(p *partWriter) error {
+	for len(p.waiting) > 0 {
+		rec := p.waiting[0]
+		p.waiting = p.waiting[1:]
+		err := w.write(p, rec)
+		n := sizeOf(rec)
+		p.bytes -= n
+		w.waiting -= n
+		rec.Release()
+		if err != nil {
+			return err
+		}
+	}
+	p.waiting = nil
+	return nil
+}
+
+func (w *tableWriter) write(p *partWriter, rec arrow.RecordBatch) error {
+	if rec.NumRows() == 0 {
+		return nil
+	}
+	if p.obj == nil {
+		if err := w.start(p, rec); err != nil {
+			return err
+		}
+	}
+	if err := p.pw.Write(rec); err != nil {
+		return err
+	}
+	if p.pw.Bytes() >= w.opts.TargetFileBytes {
+		return w.finish(p)
+	}
+	return nil
+}
+
+// start opens a file. When too many are open, the largest is finished.
+func (w *tableWriter) start(p *partWriter, first arrow.RecordBatch) error {
+	if w.open >= maxOpenFiles {
+		var largest *partWriter
+		for _, o := range w.parts {
+			if o.obj != nil && (largest == nil || o.pw.Bytes() > largest.pw.Bytes()) {
+				largest = o
+			}
+		}
+		if err := w.finish(largest); err != nil {
+			return err
+		}
+	}
+	dir, err := w.t.io.name(w.t.Location())
+	if err != nil {
+		return err
+	}
+	name := dir + "/data/" + uuid.NewString() + ".parquet"
+	obj, err := w.t.io.writable.Create(w.ctx, name, objstore.Condition{IfAbsent: true})
+	if err != nil {
+		return err
+	}
+	width := max(sizeOf(first)/first.NumRows(), 1)
+	p.sent = countingWriter{w: obj}
+	p.pw, err = datafile.NewWriter(&p.sent, w.schema, datafile.WriterOptions{
+		Bloom: w.bloom, RowGroupRows: min(max(rowGroupBytes/width, minRowGroupRows), maxRowGroupRows),
+	})
+	if err != nil {
+		return errors.Join(err, obj.Abort())
+	}
+	p.name, p.obj = name, obj
+	w.open++
+	w.made.note(name, -1)
+	return nil
+}
+
+// finish closes the file of a partition, if one is open.
+func (w *tableWriter) finish(p *partWriter) error {
+	if p.obj == nil {
+		return nil
+	}
+	meta, err := p.pw.Close()
+	obj := p.obj
+	p.obj = nil
+	w.open--
+	if err != nil {
+		return errors.Join(err, obj.Abort())
+	}
+	if _, err := obj.Commit(w.ctx); err != nil {
+		return err
+	}
+	w.made.note(p.name, meta.Size)
+	w.files = append(w.files, table.DataFileArgs{
+		Schema: w.t.meta.CurrentSchema(), Spec: w.t.meta.PartitionSpec(), Format: iceberg.ParquetFile, Metadata: meta.Footer,
+		FilePath: w.t.io.location(p.name),
+		FileSize: meta.Size, Content: iceberg.EntryContentData, PartitionValues: p.values, Properties: w.t.meta.Properties(),
+	})
+	return nil
+}
+
+// abort drops what is still open and what still waits.
+func (w *tableWriter) abort() {
+	for _, p := range w.parts {
+		if p.obj != nil {
+			_ = p.obj.Abort()
+			p.obj = nil
+		}
+		for _, rec := range p.waiting {
+			rec.Release()
+		}
+		p.waiting = nil
+	}
+}
+
+// sizeOf is about the memory of a batch in bytes; of a slice, all of what it is cut from.
+func sizeOf(rec arrow.RecordBatch) int64 {
+	var n int64
+	for _, c := range rec.Columns() {
+		n += int64(c.Data().SizeInBytes())
+	}
+	return n
+}
+
+// checkVectors holds the rows of declared vectors to their declaration: no NULL, NaN or infinite elements, the declared
+// number of dimensions.
+func checkVectors(rec arrow.RecordBatch, dims map[int]int) error {
+	for c, dim := range dims {
+		l, ok := rec.Column(c).(*array.List)
+		if !ok {
+			continue
+		}
+		bad := func(format string, args ...any) error {
+			return errs.New(errs.Invalid, "lake.write", fmt.Sprintf(format, args...), errs.On(rec.ColumnName(c)))
+		}
+		values, ok := l.ListValues().(*array.Float32)
+		if !ok {
+			continue
+		}
+		for i := range l.Len() {
+			if l.IsNull(i) {
+				continue
+			}
+			lo, hi := l.ValueOffsets(i)
+			if n := int(hi - lo); dim > 0 && n != dim {
+				return bad("expected %d dimensions, not %d", dim, n)
+			}
+			for _, v := range values.Float32Values()[lo:hi] {
+				if v-v != 0 { // NaN and the infinities
+					return bad("NaN and infinite values are not allowed in a vector")
+				}
+			}
+		}
+	}
+	return nil
+}
