@@ -21,6 +21,8 @@ type ImportOptions struct {
 	Format string
 	// Vectors declares columns as vectors: the number of dimensions, or 0 for any.
 	Vectors map[string]int
+	// Types gives columns of a CSV file a SQL type instead of the inferred one: {"zip": "VARCHAR"} keeps leading zeros.
+	Types map[string]string
 	// Again imports a file although a snapshot says that it was imported before.
 	Again bool
 	// Progress is called after every batch with the rows so far.
@@ -65,7 +67,7 @@ func (db *DB) Import(ctx context.Context, table, path string, opts ImportOptions
 	if format == "" {
 		format = formatOf(abs)
 	}
-	r, closer, err := db.open(ctx, abs, format, opts.Vectors)
+	r, closer, err := db.open(ctx, abs, format, opts)
 	if err != nil {
 		return WriteInfo{}, false, err
 	}
@@ -102,18 +104,18 @@ func formatOf(path string) string {
 	return strings.TrimPrefix(filepath.Ext(name), ".")
 }
 
-func (db *DB) open(ctx context.Context, path, format string, vectors map[string]int) (array.RecordReader, func(), error) {
+func (db *DB) open(ctx context.Context, path, format string, opts ImportOptions) (array.RecordReader, func(), error) {
 	if format == "arrow" {
 		return openArrow(path)
 	}
 	var names []string
-	for v := range vectors {
+	for v := range opts.Vectors {
 		names = append(names, v)
 	}
 	if format == "ndjson" || format == "jsonl" {
 		format = "json"
 	}
-	res, err := db.env.Import(ctx, path, format, names)
+	res, err := db.env.Import(ctx, path, format, names, opts.Types)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -12,7 +12,7 @@ import (
 )
 
 func (p *program) ingestCommand() *cobra.Command {
-	var vectors []string
+	var vectors, types []string
 	var opts overlake.ImportOptions
 	cmd := &cobra.Command{
 		Use:   "ingest TABLE FILE ...",
@@ -42,6 +42,16 @@ func (p *program) ingestCommand() *cobra.Command {
 				}
 				opts.Vectors[name] = n
 			}
+			for _, v := range types {
+				name, typ, given := strings.Cut(v, "=")
+				if !given {
+					return overlakeError(overlake.KindInvalid, fmt.Errorf("--type %s: a name and a type are needed", v), "--type zip=VARCHAR")
+				}
+				if opts.Types == nil {
+					opts.Types = map[string]string{}
+				}
+				opts.Types[name] = typ
+			}
 			db, err := p.open(cmd.Context(), false)
 			if err != nil {
 				return err
@@ -67,6 +77,7 @@ func (p *program) ingestCommand() *cobra.Command {
 	}
 	f := cmd.Flags()
 	f.StringSliceVar(&vectors, "vector", nil, "declare a column as a vector: NAME or NAME:DIMENSIONS; may be repeated")
+	f.StringSliceVar(&types, "type", nil, "give a CSV column a type instead of the inferred one: NAME=TYPE; may be repeated")
 	f.StringVar(&opts.Format, "input-format", "", "parquet, csv, json or arrow (default by the file's name)")
 	f.BoolVar(&opts.Again, "again", false, "ingest files that were ingested before once more")
 	return cmd
