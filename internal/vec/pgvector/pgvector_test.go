@@ -11,7 +11,7 @@ func TestText(t *testing.T) {
 	for in, want := range map[string]string{
 		"[1]": "[1]", " [ 1 , 2 ] ": "[1,2]", "[1.0,2.50]": "[1,2.5]", "[1.,.5]": "[1,0.5]", "[1e+2]": "[100]", "[0.333333333333]": "[0.33333334]",
 		"[16777217]": "[1.6777216e+07]", "[123456789]": "[1.2345679e+08]", "[3.4028235e38]": "[3.4028235e+38]", "[1e-45]": "[1e-45]", "[1e-46]": "[0]",
-		"[0.0001,0.00001]": "[0.0001,1e-05]", "[-0]": "[-0]", "[-7,8]": "[-7,8]",
+		"[0.0001,0.00001]": "[0.0001,1e-05]", "[-0]": "[-0]", "[0x10]": "[16]", "[0x1p-2,0X.8]": "[0.25,0.5]", "[1e5,999999,1e6,1234567]": "[100000,999999,1e+06,1.234567e+06]", "[\t1\v,\r2\f]\n": "[1,2]", "[+1]": "[1]", "[9.999999e5,0.00099999]": "[999999.9,0.00099999]", "[-7,8]": "[-7,8]",
 	} {
 		v, err := pgvector.Parse(in, nil)
 		if err != nil || pgvector.Format(v) != want {
@@ -20,8 +20,9 @@ func TestText(t *testing.T) {
 	}
 	for in, want := range map[string]string{
 		"": "invalid input syntax", "[1_000]": "invalid input syntax", "[1,": "invalid input syntax", "[1,2": "invalid input syntax", "(1,2)": "invalid input syntax", "[1,,2]": "invalid input syntax",
-		"[,1]": "invalid input syntax", "[1,]": "invalid input syntax", "[a]": "invalid input syntax", "[1 2]": "invalid input syntax", "[0x10]": "invalid input syntax", "[.]": "invalid input syntax",
-		"[]": "at least 1 dimension", "[ ]": "at least 1 dimension", "[nan]": "NaN not allowed", "[+Infinity]": "infinite value", "[1e39]": "out of range",
+		"[,1]": "invalid input syntax", "[1,]": "invalid input syntax", "[a]": "invalid input syntax", "[1 2]": "invalid input syntax", "[0x]": "invalid input syntax", "[1e]": "invalid input syntax", "[+]": "invalid input syntax", "[1]x": "invalid input syntax", "[1]]": "invalid input syntax",
+		"[\x001]": "invalid input syntax", "[": "invalid input syntax", "[1\x00]": "invalid input syntax", "[.]": "invalid input syntax",
+		"[]": "at least 1 dimension", "[ ]": "at least 1 dimension", "[nan]": "NaN not allowed", "[-NaN(x_1)]": "NaN not allowed", "[inf]": "infinite value", "[1e9999]": "\"1e9999\" is out of range for type vector", "[+Infinity]": "infinite value", "[1e39]": "out of range",
 	} {
 		if _, err := pgvector.Parse(in, nil); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q gave %v, want %s", in, err, want)
