@@ -2,10 +2,9 @@ package objstore
 
 import (
 	"context"
-	"crypto/rand"
-	"encoding/hex"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"iter"
 	"os"
@@ -13,65 +12,37 @@ import (
 	"slices"
 	"strings"
 	"syscall"
+	"time"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/overlakedb/overlake/internal/errs"
 )
 
-// hiddenPrefix begins the names of files that are not objects: half-written ones and the lock. List leaves them out, and
-// no object may use it.
-const hiddenPrefix = ".overlake-"
-
-// Local is a store in a directory. An object is a plain file below it.
-//
-// Writing an object: write a hidden temporary file in the object's directory, fsync it, publish it with link (IfAbsent)
-// or rename (otherwise), fsync the directory. Replacing under IfMatch holds a flock on a hidden lock file from the check
-// to the rename, so it excludes other processes too.
-type Local struct {
-	localReader
-	noSync bool
+// localReader is the reading half of a store in a directory. os.Root keeps every path, symbolic links included, inside.
+type localReader struct {
+	dir  string
+	root *os.Root
 }
 
-// LocalOptions configure a Local store.
-type LocalOptions struct {
-	// NoSync leaves out every fsync: for tests only, since O2 does not hold then.
-	NoSync bool
-}
-
-// OpenLocal opens a directory as a store and creates it when it is missing.
-func OpenLocal(dir string, opts LocalOptions) (*Local, error) {
+// OpenLocalReadOnly opens an existing directory without any way to write, not even its own files.
+func OpenLocalReadOnly(dir string) (Reader, error) {
 	abs, err := filepath.Abs(dir)
 	if err != nil {
-		return nil, localError("objstore.open", dir, err)
-	}
-	if err := os.MkdirAll(abs, 0o777); err != nil {
 		return nil, localError("objstore.open", dir, err)
 	}
 	r, err := openReader(abs)
 	if err != nil {
 		return nil, err
 	}
-	return &Local{localReader: *r, noSync: opts.NoSync}, nil
-}
-
-// OpenLocalReadOnly opens an existing directory without any way to write.
-func OpenLocalReadOnly(dir string) (Reader, error) {
-	abs, err := filepath.Abs(dir)
-	if err != nil {
-		return nil, localError("objstore.open", dir, err)
-	}
-	return openReader(abs)
-}
-
-// localReader is the reading half; os.Root keeps every path, symlinks included, inside the directory.
-type localReader struct {
-	dir  string
-	root *os.Root
+	return r, nil
 }
 
 func openReader(abs string) (*localReader, error) {
 	root, err := os.OpenRoot(abs)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, errs.Wrap(errs.NotFound, "objstore.open", err, errs.On(abs))
+	}
 	if err != nil {
 		return nil, localError("objstore.open", abs, err)
 	}
@@ -81,9 +52,12 @@ func openReader(abs string) (*localReader, error) {
 // Location is file:// and the absolute directory.
 func (l *localReader) Location() string { return "file://" + l.dir }
 
-// LocalPath is the file behind a name.
+// LocalPath is the file behind a name; false when it is reached by a symbolic link that leads out of the directory.
 func (l *localReader) LocalPath(name string) (string, bool) {
-	if checkLocal("objstore.path", name) != nil {
+	if CheckName(name) != nil {
+		return "", false
+	}
+	if _, err := l.root.Stat(name); err != nil && !isAbsent(err) {
 		return "", false
 	}
 	return filepath.Join(l.dir, filepath.FromSlash(name)), true
@@ -94,10 +68,7 @@ func (l *localReader) Open(ctx context.Context, name string) (Object, error) {
 	if err := check(ctx, "objstore.open", name); err != nil {
 		return nil, err
 	}
-	if err := checkLocal("objstore.open", name); err != nil {
-		return nil, err
-	}
-	f, err := l.root.Open(name)
+	f, err := l.root.OpenFile(name, os.O_RDONLY|unix.O_NONBLOCK, 0) // a pipe of that name must not hold us up
 	if err != nil {
 		return nil, localError("objstore.open", name, err)
 	}
@@ -109,15 +80,12 @@ func (l *localReader) Open(ctx context.Context, name string) (Object, error) {
 		f.Close()
 		return nil, localError("objstore.open", name, err)
 	}
-	return &localObject{File: f, size: info.Size(), etag: etagOf(info)}, nil
+	return &localObject{f: f, name: name, size: info.Size(), etag: infoOf(name, info).ETag}, nil
 }
 
 // Stat describes an object.
 func (l *localReader) Stat(ctx context.Context, name string) (Info, error) {
 	if err := check(ctx, "objstore.stat", name); err != nil {
-		return Info{}, err
-	}
-	if err := checkLocal("objstore.stat", name); err != nil {
 		return Info{}, err
 	}
 	info, err := l.root.Stat(name)
@@ -130,14 +98,29 @@ func (l *localReader) Stat(ctx context.Context, name string) (Info, error) {
 	return infoOf(name, info), nil
 }
 
-// List yields objects by prefix. It walks only the directory the prefix points into.
+// List yields objects by prefix. It reads only directories that can hold such names, one level at a time, and holds the
+// entries of the directories it is in. It does not follow symbolic links to directories, so nothing is listed twice or
+// for ever; links to files are listed when they stay inside.
 func (l *localReader) List(ctx context.Context, prefix string) iter.Seq2[Info, error] {
 	return func(yield func(Info, error) bool) {
 		start := ""
 		if i := strings.LastIndexByte(prefix, '/'); i >= 0 {
 			start = prefix[:i]
 			if CheckName(start) != nil {
-				return // such a prefix is no object's
+				return // no object has such a prefix
+			}
+			for i := range len(start) + 1 {
+				if i < len(start) && start[i] != '/' {
+					continue
+				}
+				info, err := l.root.Lstat(start[:i])
+				if isAbsent(err) || err == nil && !info.IsDir() {
+					return
+				}
+				if err != nil {
+					yield(Info{}, localError("objstore.list", start[:i], err))
+					return
+				}
 			}
 		}
 		l.walk(ctx, start, prefix, yield)
@@ -153,19 +136,15 @@ func (l *localReader) walk(ctx context.Context, dir, prefix string, yield func(I
 	if err := ctx.Err(); err != nil {
 		return fail(err)
 	}
-	at := dir
-	if at == "" {
-		at = "."
-	}
-	d, err := l.root.Open(at)
-	if errors.Is(err, fs.ErrNotExist) {
-		return true
+	d, err := openDirectory(l.root, dir)
+	if isAbsent(err) {
+		return true // removed since
 	}
 	if err != nil {
 		return fail(err)
 	}
+	defer d.Close()
 	entries, err := d.ReadDir(-1)
-	d.Close()
 	if err != nil {
 		return fail(err)
 	}
@@ -178,238 +157,107 @@ func (l *localReader) walk(ctx context.Context, dir, prefix string, yield func(I
 	}
 	slices.SortFunc(entries, func(a, b fs.DirEntry) int { return strings.Compare(key(a), key(b)) })
 	for _, e := range entries {
-		if strings.HasPrefix(e.Name(), hiddenPrefix) {
-			continue
-		}
-		name := e.Name()
-		if dir != "" {
-			name = dir + "/" + name
-		}
+		name := join(dir, e.Name())
 		if e.IsDir() {
-			if below := name + "/"; strings.HasPrefix(below, prefix) || strings.HasPrefix(prefix, below) {
+			below := name + "/"
+			if CheckName(name) == nil && (strings.HasPrefix(below, prefix) || strings.HasPrefix(prefix, below)) {
 				if !l.walk(ctx, name, prefix, yield) {
 					return false
 				}
 			}
 			continue
 		}
-		if !strings.HasPrefix(name, prefix) {
+		if !strings.HasPrefix(name, prefix) || CheckName(name) != nil {
 			continue
 		}
-		info, err := l.root.Stat(name)
-		if err != nil || !info.Mode().IsRegular() {
-			continue // deleted since, or a link that leads out
+		if err := ctx.Err(); err != nil {
+			return fail(err)
 		}
-		if !yield(infoOf(name, info), nil) {
+		info, ok, err := l.entry(d, e.Name(), name)
+		if err != nil {
+			return fail(err)
+		}
+		if ok && !yield(info, nil) {
 			return false
 		}
 	}
 	return true
 }
 
+// entry describes a file of an open directory; false when it is gone since, no plain file, or a link that leads out.
+func (l *localReader) entry(d *os.File, base, name string) (Info, bool, error) {
+	var st unix.Stat_t
+	err := unix.Fstatat(int(d.Fd()), base, &st, unix.AT_SYMLINK_NOFOLLOW)
+	if err == nil && uint32(st.Mode)&unix.S_IFMT == unix.S_IFLNK {
+		info, err := l.root.Stat(name)
+		switch {
+		case err == nil:
+			return infoOf(name, info), info.Mode().IsRegular(), nil
+		case isAbsent(err), isEscape(err), errors.Is(err, unix.ELOOP):
+			return Info{}, false, nil
+		}
+		return Info{}, false, err
+	}
+	if isAbsent(err) {
+		return Info{}, false, nil
+	}
+	if err != nil {
+		return Info{}, false, err
+	}
+	mtime := time.Unix(st.Mtim.Unix())
+	info := Info{Name: name, Size: st.Size, ETag: etag(st.Ino, st.Size, mtime), ModTime: mtime}
+	return info, uint32(st.Mode)&unix.S_IFMT == unix.S_IFREG, nil
+}
+
+// localObject keeps the file in a field: embedded, its Chmod and Truncate would be methods of something that is only to
+// be read.
 type localObject struct {
-	*os.File
+	f    *os.File
+	name string
 	size int64
 	etag string
 }
 
+func (o *localObject) ReadAt(p []byte, off int64) (int, error) {
+	if off < 0 {
+		return 0, errs.New(errs.Invalid, "objstore.read", "negative offset", errs.On(o.name))
+	}
+	n, err := o.f.ReadAt(p, off)
+	if err != nil && !errors.Is(err, io.EOF) {
+		err = localError("objstore.read", o.name, err)
+	}
+	return n, err
+}
+func (o *localObject) Close() error { return localError("objstore.close", o.name, o.f.Close()) }
 func (o *localObject) Size() int64  { return o.size }
 func (o *localObject) ETag() string { return o.etag }
 
-// Put writes a whole object.
-func (l *Local) Put(ctx context.Context, name string, data []byte, cond Condition) (Info, error) {
-	w, err := l.Create(ctx, name, cond)
-	if err != nil {
-		return Info{}, err
-	}
-	if _, err := w.Write(data); err != nil {
-		return Info{}, errors.Join(err, w.Abort())
-	}
-	return w.Commit(ctx)
+func infoOf(name string, i fs.FileInfo) Info {
+	return Info{Name: name, Size: i.Size(), ETag: etag(inodeOf(i), i.Size(), i.ModTime()), ModTime: i.ModTime()}
 }
 
-// Create starts to stream an object.
-func (l *Local) Create(ctx context.Context, name string, cond Condition) (Writer, error) {
-	if err := check(ctx, "objstore.create", name); err != nil {
-		return nil, err
+func inodeOf(i fs.FileInfo) uint64 {
+	if s, ok := i.Sys().(*syscall.Stat_t); ok {
+		return s.Ino
 	}
-	if err := checkLocal("objstore.create", name); err != nil {
-		return nil, err
-	}
-	dir, base := split(name)
-	if err := l.makeDir(dir); err != nil {
-		return nil, err
-	}
-	var salt [8]byte
-	if _, err := rand.Read(salt[:]); err != nil {
-		return nil, localError("objstore.create", name, err)
-	}
-	temp := join(dir, hiddenPrefix+"tmp-"+hex.EncodeToString(salt[:])+"-"+clipName(base))
-	f, err := l.root.OpenFile(temp, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
-	if err != nil {
-		return nil, localError("objstore.create", name, err)
-	}
-	return &localWriter{l: l, f: f, name: name, temp: temp, cond: cond}, nil
+	return 0
 }
 
-// Delete removes an object.
-func (l *Local) Delete(ctx context.Context, name string) error {
-	if err := check(ctx, "objstore.delete", name); err != nil {
-		return err
-	}
-	if err := checkLocal("objstore.delete", name); err != nil {
-		return err
-	}
-	if err := l.root.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return localError("objstore.delete", name, err)
-	}
-	// Directories that became empty go too, as they mean nothing here.
-	for dir, _ := split(name); dir != ""; dir, _ = split(dir) {
-		if l.root.Remove(dir) != nil {
-			break
-		}
-	}
-	return nil
+// etag names a version of a file by inode, size and time of change in nanoseconds. A hash of the content would make Stat
+// and List read every byte, and an extended attribute is lost by most ways to copy a file and missing on some file
+// systems. Inodes are used again at once and the kernel's clock for files ticks only every few milliseconds, so neither
+// tells two quick versions apart; therefore our writers set the time themselves, to the nanosecond and always later than
+// that of the version they replace (see localWriter.publish).
+func etag(inode uint64, size int64, mtime time.Time) string {
+	return fmt.Sprintf("%x-%x-%x", inode, size, mtime.UnixNano())
 }
 
-// makeDir creates the directory of an object and syncs each parent that got a new entry.
-func (l *Local) makeDir(dir string) error {
-	if dir == "" {
-		return nil
-	}
-	if _, err := l.root.Stat(dir); err == nil {
-		return nil
-	}
-	parent, _ := split(dir)
-	if err := l.makeDir(parent); err != nil {
-		return err
-	}
-	if err := l.root.Mkdir(dir, 0o777); err != nil && !errors.Is(err, fs.ErrExist) {
-		return localError("objstore.create", dir, err)
-	}
-	return l.syncDir(parent)
-}
-
-func (l *Local) syncDir(dir string) error {
-	if l.noSync {
-		return nil
-	}
+// openDirectory opens a directory of a store; the empty name is the store's own.
+func openDirectory(root *os.Root, dir string) (*os.File, error) {
 	if dir == "" {
 		dir = "."
 	}
-	d, err := l.root.Open(dir)
-	if err != nil {
-		return localError("objstore.sync", dir, err)
-	}
-	defer d.Close()
-	return localError("objstore.sync", dir, d.Sync())
-}
-
-type localWriter struct {
-	l          *Local
-	f          *os.File
-	name, temp string
-	cond       Condition
-}
-
-func (w *localWriter) Write(p []byte) (int, error) {
-	n, err := w.f.Write(p)
-	return n, localError("objstore.write", w.name, err)
-}
-
-func (w *localWriter) Abort() error {
-	w.f.Close()
-	if err := w.l.root.Remove(w.temp); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return localError("objstore.abort", w.name, err)
-	}
-	return nil
-}
-
-func (w *localWriter) Commit(ctx context.Context) (Info, error) {
-	info, err := w.commit(ctx)
-	if err != nil {
-		return Info{}, errors.Join(err, w.Abort())
-	}
-	return info, nil
-}
-
-func (w *localWriter) commit(ctx context.Context) (Info, error) {
-	if err := ctx.Err(); err != nil {
-		return Info{}, errs.Wrap(errs.Canceled, "objstore.commit", err, errs.On(w.name))
-	}
-	if !w.l.noSync {
-		if err := w.f.Sync(); err != nil {
-			return Info{}, localError("objstore.sync", w.name, err)
-		}
-	}
-	info, err := w.f.Stat()
-	if err != nil {
-		return Info{}, localError("objstore.commit", w.name, err)
-	}
-	if err := w.f.Close(); err != nil {
-		return Info{}, localError("objstore.commit", w.name, err)
-	}
-	if err := w.publish(); err != nil {
-		return Info{}, err
-	}
-	dir, _ := split(w.name)
-	if err := w.l.syncDir(dir); err != nil {
-		return Info{}, err
-	}
-	return infoOf(w.name, info), nil
-}
-
-func (w *localWriter) publish() error {
-	switch {
-	case w.cond.IfAbsent:
-		if err := w.l.root.Link(w.temp, w.name); err != nil {
-			if errors.Is(err, fs.ErrExist) {
-				return exists(w.name)
-			}
-			return localError("objstore.commit", w.name, err)
-		}
-		return localError("objstore.commit", w.name, w.l.root.Remove(w.temp))
-	case w.cond.IfMatch != "":
-		unlock, err := w.l.lock()
-		if err != nil {
-			return err
-		}
-		defer unlock()
-		info, err := w.l.root.Stat(w.name)
-		if err != nil || etagOf(info) != w.cond.IfMatch {
-			return changed(w.name)
-		}
-	}
-	return localError("objstore.commit", w.name, w.l.root.Rename(w.temp, w.name))
-}
-
-// lock excludes every other IfMatch writer of this directory, in this process and in others.
-func (l *Local) lock() (unlock func(), err error) {
-	f, err := l.root.OpenFile(hiddenPrefix+"lock", os.O_RDWR|os.O_CREATE, 0o666)
-	if err != nil {
-		return nil, localError("objstore.lock", l.dir, err)
-	}
-	for {
-		err = unix.Flock(int(f.Fd()), unix.LOCK_EX)
-		if !errors.Is(err, unix.EINTR) {
-			break
-		}
-	}
-	if err != nil {
-		f.Close()
-		return nil, localError("objstore.lock", l.dir, err)
-	}
-	return func() { f.Close() }, nil
-}
-
-// checkLocal keeps objects away from the store's own files.
-func checkLocal(op, name string) error {
-	for part := range strings.SplitSeq(name, "/") {
-		if strings.HasPrefix(part, hiddenPrefix) {
-			return errs.New(errs.Invalid, op, "names that begin with "+hiddenPrefix+" are reserved", errs.On(name))
-		}
-	}
-	return nil
+	return root.OpenFile(dir, os.O_RDONLY|unix.O_DIRECTORY, 0)
 }
 
 func split(name string) (dir, base string) {
@@ -426,27 +274,17 @@ func join(dir, base string) string {
 	return dir + "/" + base
 }
 
-func clipName(s string) string {
-	if len(s) > 100 {
-		return s[:100]
-	}
-	return s
+// isAbsent reports errors that say there is nothing at a path: no entry, or a file where a directory would have to be.
+func isAbsent(err error) bool {
+	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ENOTDIR)
 }
 
-func infoOf(name string, i fs.FileInfo) Info {
-	return Info{Name: name, Size: i.Size(), ETag: etagOf(i), ModTime: i.ModTime()}
+// isEscape reports os.Root's refusal of a path that leads out; the standard library has no value for it.
+func isEscape(err error) bool {
+	return err != nil && strings.Contains(err.Error(), "path escapes from parent")
 }
 
-// etagOf names a version of a file: every write makes a new inode, so inode, size and time together do not repeat.
-func etagOf(i fs.FileInfo) string {
-	var inode uint64
-	if s, ok := i.Sys().(*syscall.Stat_t); ok {
-		inode = s.Ino
-	}
-	return fmt.Sprintf("%x-%x-%x", inode, i.Size(), i.ModTime().UnixNano())
-}
-
-// localError classifies an error of the file system; nil stays nil.
+// localError classifies an error of the file system; nil stays nil and a classified error stays as it is.
 func localError(op, name string, err error) error {
 	if err == nil {
 		return nil
@@ -455,18 +293,36 @@ func localError(op, name string, err error) error {
 	if errors.As(err, &e) {
 		return err
 	}
+	wrap := func(kind errs.Kind, hint string) error {
+		return errs.Wrap(kind, op, err, errs.On(name), errs.Hint("%s", hint))
+	}
 	switch {
-	case errors.Is(err, fs.ErrNotExist), errors.Is(err, unix.ENOTDIR):
+	case isAbsent(err):
 		return notFound(op, name)
 	case errors.Is(err, fs.ErrExist):
-		return errs.Wrap(errs.Exists, op, err, errs.On(name))
-	case errors.Is(err, fs.ErrPermission), errors.Is(err, unix.EROFS):
-		return errs.Wrap(errs.Denied, op, err, errs.On(name),
-			errs.Hint("check the owner and the mode of the directory, or open the warehouse read-only"))
-	case errors.Is(err, unix.ENOSPC), errors.Is(err, unix.EDQUOT):
-		return errs.Wrap(errs.Exhausted, op, err, errs.On(name), errs.Hint("free disk space or raise the quota, then try again"))
-	case strings.Contains(err.Error(), "path escapes from parent"):
-		return errs.Wrap(errs.Denied, op, err, errs.On(name), errs.Hint("a symbolic link leads out of the store"))
+		return wrap(errs.Exists, "")
+	case errors.Is(err, unix.EROFS):
+		return wrap(errs.Denied, "the file system is mounted read-only: open the warehouse read-only")
+	case errors.Is(err, fs.ErrPermission):
+		return wrap(errs.Denied, "check the owner and the mode of the directory, or open the warehouse read-only")
+	case errors.Is(err, unix.ENOSPC):
+		return wrap(errs.Exhausted, "free space on the disk, then try again")
+	case errors.Is(err, unix.EDQUOT):
+		return wrap(errs.Exhausted, "raise the user's disk quota or delete files, then try again")
+	case errors.Is(err, unix.EFBIG):
+		return wrap(errs.Exhausted, "raise the limit on the size of files (ulimit -f)")
+	case errors.Is(err, unix.EMFILE), errors.Is(err, unix.ENFILE):
+		return wrap(errs.Exhausted, "raise the limit on open files (ulimit -n)")
+	case errors.Is(err, unix.ENAMETOOLONG):
+		return wrap(errs.Invalid, "a part of a name may have at most 255 bytes here")
+	case isEscape(err):
+		return wrap(errs.Denied, "a symbolic link leads out of the store: open the directory it leads to as a store of its own")
+	case errors.Is(err, unix.ELOOP):
+		return wrap(errs.Denied, "symbolic links lead in a circle")
+	case errors.Is(err, unix.EXDEV):
+		return wrap(errs.Unsupported, "another file system is mounted inside the store: open it as a store of its own")
+	case errors.Is(err, unix.EOPNOTSUPP), errors.Is(err, unix.ENOLCK), errors.Is(err, unix.ENOSYS):
+		return wrap(errs.Unsupported, "the file system lacks what a store needs, such as file locks: open the warehouse read-only")
 	}
-	return errs.Wrap(errs.Unavailable, op, err, errs.On(name))
+	return wrap(errs.Unavailable, "")
 }

@@ -3,7 +3,6 @@ package objstore
 import (
 	"bytes"
 	"context"
-	"io"
 	"iter"
 	"slices"
 	"strconv"
@@ -14,7 +13,8 @@ import (
 	"github.com/overlakedb/overlake/internal/errs"
 )
 
-// Memory is a store in memory: for tests and for embedded use that needs no durability.
+// Memory is a store in memory: for tests and for embedded use that needs no durability. It takes as much memory as is
+// put into it; NewQuota bounds that.
 type Memory struct {
 	name string
 
@@ -42,7 +42,7 @@ func (m *Memory) Open(ctx context.Context, name string) (Object, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &openMemory{Reader: bytes.NewReader(o.data), etag: o.info.ETag}, nil
+	return openMemory{r: bytes.NewReader(o.data), etag: o.info.ETag}, nil
 }
 
 // Stat describes an object.
@@ -70,8 +70,8 @@ func (m *Memory) find(ctx context.Context, op, name string) (*memoryObject, erro
 // List yields objects by prefix.
 func (m *Memory) List(ctx context.Context, prefix string) iter.Seq2[Info, error] {
 	return func(yield func(Info, error) bool) {
-		m.mu.RLock()
 		var infos []Info
+		m.mu.RLock()
 		for name, o := range m.objects {
 			if strings.HasPrefix(name, prefix) {
 				infos = append(infos, o.info)
@@ -79,12 +79,12 @@ func (m *Memory) List(ctx context.Context, prefix string) iter.Seq2[Info, error]
 		}
 		m.mu.RUnlock()
 		slices.SortFunc(infos, func(a, b Info) int { return strings.Compare(a.Name, b.Name) })
-		for _, i := range infos {
+		for i := 0; ; i++ {
 			if err := ctx.Err(); err != nil {
-				yield(Info{}, errs.Wrap(errs.Canceled, "objstore.list", err))
+				yield(Info{}, errs.Wrap(errs.Canceled, "objstore.list", err, errs.On(prefix)))
 				return
 			}
-			if !yield(i, nil) {
+			if i == len(infos) || !yield(infos[i], nil) {
 				return
 			}
 		}
@@ -96,29 +96,42 @@ func (m *Memory) Put(ctx context.Context, name string, data []byte, cond Conditi
 	if err := check(ctx, "objstore.put", name); err != nil {
 		return Info{}, err
 	}
+	if err := cond.check("objstore.put", name); err != nil {
+		return Info{}, err
+	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	if err := m.judge(name, cond); err != nil {
+		return Info{}, err
+	}
+	return m.store(name, data), nil
+}
+
+// judge says whether a condition holds now; the caller holds mu.
+func (m *Memory) judge(name string, cond Condition) error {
 	old := m.objects[name]
-	if cond.IfAbsent && old != nil {
-		return Info{}, exists(name)
+	switch {
+	case cond.IfAbsent && old != nil:
+		return exists(name)
+	case cond.IfMatch != "" && (old == nil || old.info.ETag != cond.IfMatch):
+		return changed(name)
 	}
-	if cond.IfMatch != "" && (old == nil || old.info.ETag != cond.IfMatch) {
-		return Info{}, changed(name)
-	}
+	return nil
+}
+
+// store sets an object to a copy of data; the caller holds mu.
+func (m *Memory) store(name string, data []byte) Info {
 	m.version++
 	o := &memoryObject{data: bytes.Clone(data), info: Info{
 		Name: name, Size: int64(len(data)), ETag: strconv.FormatInt(m.version, 10), ModTime: time.Now(),
 	}}
 	m.objects[name] = o
-	return o.info, nil
+	return o.info
 }
 
-// Create streams an object.
+// Create streams an object; its bytes are held in memory until Commit.
 func (m *Memory) Create(ctx context.Context, name string, cond Condition) (Writer, error) {
-	if err := check(ctx, "objstore.create", name); err != nil {
-		return nil, err
-	}
-	return &memoryWriter{m: m, name: name, cond: cond}, nil
+	return newMemoryWriter(ctx, name, cond, m.Put)
 }
 
 // Delete removes an object.
@@ -132,49 +145,65 @@ func (m *Memory) Delete(ctx context.Context, name string) error {
 	return nil
 }
 
+// openMemory keeps the reader in a field: embedded, its Reset would let a caller change what is open.
 type openMemory struct {
-	*bytes.Reader
+	r    *bytes.Reader
 	etag string
 }
 
-func (o *openMemory) Close() error { return nil }
-func (o *openMemory) ETag() string { return o.etag }
+func (o openMemory) ReadAt(p []byte, off int64) (int, error) {
+	n, err := o.r.ReadAt(p, off)
+	if off < 0 {
+		err = errs.Wrap(errs.Invalid, "objstore.read", err)
+	}
+	return n, err
+}
+func (o openMemory) Size() int64  { return o.r.Size() }
+func (o openMemory) Close() error { return nil }
+func (o openMemory) ETag() string { return o.etag }
 
+// memoryWriter gathers an object and puts it at Commit.
 type memoryWriter struct {
-	m    *Memory
-	name string
-	cond Condition
-	buf  bytes.Buffer
+	ctx   context.Context // of Create: binds Write
+	name  string
+	cond  Condition
+	put   func(context.Context, string, []byte, Condition) (Info, error)
+	buf   bytes.Buffer
+	ended bool
 }
 
-func (w *memoryWriter) Write(p []byte) (int, error) { return w.buf.Write(p) }
+func newMemoryWriter(ctx context.Context, name string, cond Condition,
+	put func(context.Context, string, []byte, Condition) (Info, error)) (Writer, error) {
+	if err := check(ctx, "objstore.create", name); err != nil {
+		return nil, err
+	}
+	if err := cond.check("objstore.create", name); err != nil {
+		return nil, err
+	}
+	return &memoryWriter{ctx: ctx, name: name, cond: cond, put: put}, nil
+}
+
+func (w *memoryWriter) Write(p []byte) (int, error) {
+	if w.ended {
+		return 0, spent("objstore.write", w.name)
+	}
+	if err := w.ctx.Err(); err != nil {
+		return 0, errs.Wrap(errs.Canceled, "objstore.write", err, errs.On(w.name))
+	}
+	return w.buf.Write(p)
+}
 
 func (w *memoryWriter) Commit(ctx context.Context) (Info, error) {
-	return w.m.Put(ctx, w.name, w.buf.Bytes(), w.cond)
+	if w.ended {
+		return Info{}, spent("objstore.commit", w.name)
+	}
+	w.ended = true
+	defer func() { w.buf = bytes.Buffer{} }()
+	return w.put(ctx, w.name, w.buf.Bytes(), w.cond)
 }
 
 func (w *memoryWriter) Abort() error {
+	w.ended = true
 	w.buf = bytes.Buffer{}
 	return nil
 }
-
-func check(ctx context.Context, op, name string) error {
-	if err := ctx.Err(); err != nil {
-		return errs.Wrap(errs.Canceled, op, err, errs.On(name))
-	}
-	return CheckName(name)
-}
-
-func notFound(op, name string) error {
-	return errs.New(errs.NotFound, op, "no such object", errs.On(name))
-}
-
-func exists(name string) error {
-	return errs.New(errs.Exists, "objstore.put", "the object exists already", errs.On(name))
-}
-
-func changed(name string) error {
-	return errs.New(errs.Conflict, "objstore.put", "the object was changed by somebody else", errs.On(name))
-}
-
-var _ io.ReaderAt = (*openMemory)(nil)
