@@ -62,7 +62,7 @@ func (l *ledger) note(name string, size int64) {
 	l.size[name] = size
 }
 
-// verify finds every object again, whole (L1).
+// verify finds every object again, whole (L1). A store that does not have one is Unavailable; see dropped.
 func (l *ledger) verify(ctx context.Context, store objstore.Reader) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -76,6 +76,25 @@ func (l *ledger) verify(ctx context.Context, store objstore.Reader) error {
 		}
 	}
 	return nil
+}
+
+// dropped explains why a table's new objects are gone when its directory was swept meanwhile; any other error it leaves.
+func (t *Table) dropped(ctx context.Context, err error) error {
+	if err == nil || !errs.Is(err, errs.Unavailable) {
+		return err
+	}
+	now, lerr := t.cat.Load(ctx, t.id)
+	if errs.Is(lerr, errs.NotFound) {
+		return lerr
+	}
+	if lerr == nil && now.UUID() != t.UUID() {
+		return anew(t.id)
+	}
+	return err
+}
+
+func anew(id Ident) error {
+	return errs.New(errs.NotFound, "lake.commit", "the table was dropped and created anew meanwhile", errs.On(id.String()))
 }
 
 // remove deletes the objects, as far as the store lets it: what remains is unreferenced and harmless.
@@ -150,7 +169,7 @@ func (t *Table) commitRetrying(ctx context.Context, op func(cur *Table, made *le
 			return nil, err
 		}
 		if cur.UUID() != t.UUID() {
-			return nil, errs.New(errs.NotFound, "lake.commit", "the table was dropped and created anew meanwhile", errs.On(t.id.String()))
+			return nil, anew(t.id)
 		}
 	}
 }
@@ -169,7 +188,7 @@ func (t *Table) commitTx(ctx context.Context, tx *table.Transaction, made *ledge
 		return nil, errs.Wrap(errs.Internal, "lake.commit", err, errs.On(t.id.String()))
 	}
 	if err := made.verify(ctx, t.io.store); err != nil {
-		return nil, err
+		return nil, t.dropped(ctx, err)
 	}
 	if err := ctx.Err(); err != nil { // the last chance to give up
 		return nil, errs.Wrap(errs.Canceled, "lake.commit", err, errs.On(t.id.String()))

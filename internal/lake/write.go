@@ -53,7 +53,7 @@ func (t *Table) write(ctx context.Context, r array.RecordReader, opts WriteOptio
 	}
 	files, err := w.run(r)
 	if err == nil {
-		err = w.made.verify(ctx, t.io.store)
+		err = t.dropped(ctx, w.made.verify(ctx, t.io.store))
 	}
 	if err != nil {
 		w.made.remove(ctx, t.io.writable)
