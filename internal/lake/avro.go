@@ -201,13 +201,19 @@ func (c *avroCursor) fail(format string, args ...any) {
 }
 
 func (c *avroCursor) long() int64 {
-	v, n := binary.Varint(c.b)
-	if n <= 0 {
-		c.fail("a number is cut off or too long")
-		return 0
+	var u uint64
+	for i, b := range c.b {
+		if i == 10 {
+			break
+		}
+		u |= uint64(b&0x7f) << (7 * i) // bits past the 64th fall off: some writers store unsigned ids
+		if b < 0x80 {
+			c.b = c.b[i+1:]
+			return int64(u>>1) ^ -int64(u&1)
+		}
 	}
-	c.b = c.b[n:]
-	return v
+	c.fail("a number is cut off or too long")
+	return 0
 }
 
 func (c *avroCursor) take(n int64) []byte {

@@ -20,7 +20,6 @@ import (
 	"context"
 	"fmt"
 	"strings"
-	"sync"
 	"time"
 	"unicode/utf8"
 
@@ -152,17 +151,21 @@ type committer interface {
 	Load(ctx context.Context, id Ident) (*Table, error)
 }
 
-// shared holds the caches of a catalog.
+// shared holds the caches of a catalog: what immutable objects say, bounded in bytes.
 type shared struct {
-	mu        sync.Mutex
-	manifests map[string][]fileEntry
-	entries   int
-	deletes   map[string]*deleteContent
-	positions int64
+	manifests *lru // manifest lists and manifests, decoded
+	deletes   *lru // delete files, decoded, and the positions that equality deletes come to
 }
 
+// The caches of a catalog, in bytes. A data file takes about 1 KB in a manifest, so the first holds the manifests of
+// some 250,000 files.
+const (
+	manifestCacheBytes = 256 << 20
+	deleteCacheBytes   = 256 << 20
+)
+
 func newShared() *shared {
-	return &shared{manifests: map[string][]fileEntry{}, deletes: map[string]*deleteContent{}}
+	return &shared{manifests: newLRU(manifestCacheBytes), deletes: newLRU(deleteCacheBytes)}
 }
 
 // Ident is the name the table was opened by.

@@ -2,9 +2,7 @@ package lake_test
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
-	"os"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -20,7 +18,6 @@ import (
 	"github.com/overlakedb/overlake/internal/objstore"
 	"github.com/overlakedb/overlake/internal/predicate"
 	"github.com/overlakedb/overlake/internal/row"
-	"github.com/overlakedb/overlake/internal/testenv"
 )
 
 var docs = lake.Ident{Namespace: "main", Name: "docs"}
@@ -636,90 +633,4 @@ func TestDamagedMetadataIsCorrupt(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-}
-
-type foreignTable struct {
-	Table, Metadata, Location, Note string
-	Rows                            *int64
-	Features                        []string
-}
-
-// foreignExceptions are tables that are not read as expected, with the reason. An entry that begins to pass fails the test.
-var foreignExceptions = map[string]string{
-	"impala/iceberg_migrated_complex_test": "the Parquet library refuses the logical type Null on a group",
-	"duckdb-iceberg/add_columns_with_defaults_in_struct/default.db/add_columns_with_defaults_in_struct": "defaults inside structs",
-	"duckdb-iceberg/equality_delete_extra_column/warehouse/ns/t":                                        "snapshot ids above 2^63-1 in Avro",
-	"duckdb-iceberg/big_query_error":                                                                    "BigQuery's file is read short by one row",
-	"trino/materialized_view_expired_snapshots/source_table":                                            "its current snapshot is complete; only older ones are damaged",
-}
-
-// TestForeignTables reads every table of the shared collection and compares the number of rows.
-func TestForeignTables(t *testing.T) {
-	root := testenv.Shared(t, "data", "iceberg-tables")
-	raw, err := os.ReadFile(filepath.Join(root, "expected", "tables.jsonl"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	store, err := objstore.OpenLocalReadOnly(root)
-	if err != nil {
-		t.Fatal(err)
-	}
-	passed, refused, tried := 0, 0, 0
-	for line := range strings.Lines(string(raw)) {
-		var f foreignTable
-		if err := json.Unmarshal([]byte(line), &f); err != nil {
-			t.Fatal(err)
-		}
-		tried++
-		got, err := func() (n int64, err error) {
-			defer func() {
-				if p := recover(); p != nil {
-					err = fmt.Errorf("panic: %v", p)
-				}
-			}()
-			return countForeign(t.Context(), store, f)
-		}()
-		ok := err == nil && f.Rows != nil && got == *f.Rows || err == nil && f.Rows == nil && got == 0
-		switch {
-		case foreignExceptions[f.Table] != "":
-			if ok {
-				t.Errorf("%s is read now: take it off the list", f.Table)
-			}
-		case err != nil && !errs.Is(err, errs.Internal) && (f.Rows == nil || strings.Contains(f.Note, "strict readers must report an error")):
-			passed++ // it must fail cleanly, and did
-		case errs.Is(err, errs.Unsupported):
-			refused++
-		case err != nil:
-			t.Errorf("%s: %v (%v)", f.Table, err, errs.KindOf(err))
-		case !ok:
-			t.Errorf("%s: %d rows, want %v: %s", f.Table, got, f.Rows, f.Note)
-		default:
-			passed++
-		}
-	}
-	t.Logf("foreign tables: %d passed / %d tried, %d refused, %d exceptions", passed, tried, refused, len(foreignExceptions))
-}
-
-func countForeign(ctx context.Context, store objstore.Reader, f foreignTable) (int64, error) {
-	if f.Metadata == "" {
-		return 0, errs.New(errs.NotFound, "test", "no metadata")
-	}
-	tbl, err := lake.Mount(ctx, lake.Ident{Namespace: "main", Name: "t"}, store, lake.MountOptions{
-		Metadata: f.Table + "/" + f.Metadata, Prefixes: map[string]string{
-			f.Location: f.Table, "/test-warehouse/iceberg_test": "impala", "/test-warehouse": "impala", "data/persistent": "duckdb-iceberg",
-			"/" + filepath.Base(f.Table): f.Table, filepath.Base(f.Table): f.Table,
-		}})
-	if err != nil {
-		return 0, err
-	}
-	r, err := tbl.Read(ctx, lake.Ref{}, nil)
-	if err != nil {
-		return 0, err
-	}
-	defer r.Release()
-	var n int64
-	for r.Next() {
-		n += r.RecordBatch().NumRows()
-	}
-	return n, r.Err()
 }

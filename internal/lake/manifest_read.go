@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"fmt"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -31,11 +32,12 @@ const (
 type manifestRef struct {
 	path       string
 	length     int64
-	specID     int
+	specID     int  // -1 when only the manifest knows it
 	deletes    bool // the manifest lists delete files
 	sequence   int64
 	snapshotID int64
 	live       bool // it may hold live entries: added or existing files are not known to be zero
+	files      int  // live entries, -1 when unknown
 	encrypted  bool
 	summaries  []fieldSummary // by position in the partition spec; nil when unknown
 }
@@ -190,6 +192,9 @@ func readManifestList(name string, data []byte) ([]manifestRef, error) {
 			c.fail("a line of the manifest list has no manifest path")
 		}
 		m.live = added != 0 || existing != 0
+		if m.files = -1; added >= 0 && existing >= 0 && added+existing <= math.MaxInt32 {
+			m.files = int(added + existing)
+		}
 		if c.err == nil {
 			refs = append(refs, m)
 		}
@@ -242,7 +247,7 @@ func (c *avroCursor) bound(t *avroType) []byte {
 func readManifest(m *manifestRef, data []byte) ([]fileEntry, error) {
 	var entries []fileEntry
 	index := statsIndex{}
-	_, err := readAvro(m.path, data, func(c *avroCursor, row *avroType) error {
+	meta, err := readAvro(m.path, data, func(c *avroCursor, row *avroType) error {
 		e := fileEntry{specID: m.specID, contentOffset: -1, contentSize: -1, content: -1, rows: -1, sequence: -1}
 		clear(index)
 		status := int64(-1)
@@ -296,6 +301,13 @@ func readManifest(m *manifestRef, data []byte) ([]fileEntry, error) {
 		}
 		return nil
 	})
+	if m.specID < 0 { // listed by a V1 snapshot itself, so the manifest alone knows its spec
+		spec, _ := strconv.Atoi(meta["partition-spec-id"])
+		for i := range entries {
+			entries[i].specID = spec
+			entries[i].finish()
+		}
+	}
 	return entries, err
 }
 

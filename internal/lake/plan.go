@@ -3,6 +3,7 @@ package lake
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"slices"
 	"strings"
 
@@ -41,10 +42,8 @@ type Plan struct {
 	Deleted           int64 // rows deleted from Files
 }
 
-// maxManifestEntries bounds the manifest cache of a catalog, in file entries (about 1 KB each).
-const maxManifestEntries = 200_000
-
-// Plan finds the files that may hold rows for which the filter is true. What a filter cannot tell keeps the file.
+// Plan finds the files that may hold rows for which the filter is true. What a filter cannot tell keeps the file. The
+// files come in the order of their sequence numbers, those of one commit by path.
 func (t *Table) Plan(ctx context.Context, ref Ref, filter predicate.Expr) (*Plan, error) {
 	schema, err := t.schemaAt(ref)
 	if err != nil {
@@ -59,42 +58,73 @@ func (t *Table) Plan(ctx context.Context, ref Ref, filter predicate.Expr) (*Plan
 		return p, err
 	}
 	p.SnapshotID = snap.SnapshotID
-	data, deletes, err := t.entries(ctx, snap)
+	specs := map[int]*iceberg.PartitionSpec{}
+	for _, s := range t.meta.PartitionSpecs() {
+		specs[s.ID()] = &s
+	}
+	prune := &pruner{filter: allNode, specs: specs, tests: map[testKey][]partitionTest{}}
+	if filter != nil {
+		prune.filter = bindFilter(filter, schema, false)
+	}
+	refs, err := t.manifestList(ctx, snap)
 	if err != nil {
 		return nil, err
 	}
-	ev := &evaluator{schema: schema}
-	for _, e := range data {
-		p.Total++
-		spec := t.meta.PartitionSpecByID(e.specID)
-		if filter != nil {
-			ev.entry, ev.spec = e, spec
-			if !ev.may(filter, byPartition) {
-				p.PrunedByPartition++
-				continue
-			}
-			if !ev.may(filter, byStats) {
-				p.PrunedByStats++
-				continue
-			}
+	var deletes []*fileEntry
+	for i := range refs {
+		m := &refs[i]
+		if !m.live {
+			continue
 		}
-		if e.encrypted {
-			return nil, refuseEncrypted(e.path)
+		if m.encrypted {
+			return nil, refuseEncrypted(m.path)
 		}
-		if e.format != "PARQUET" {
-			return nil, errs.New(errs.Unsupported, "lake.plan", "data files of format "+e.format+" cannot be read", errs.On(e.path),
-				errs.Hint("rewrite the table to Parquet with the engine that wrote it"))
+		out := !m.deletes && !prune.manifest(m)
+		if out && m.files >= 0 { // a manifest that is ruled out is not even read
+			p.Total += m.files
+			p.PrunedByPartition += m.files
+			continue
 		}
-		name, err := t.io.name(e.path)
+		entries, err := t.manifest(ctx, m, specs)
 		if err != nil {
 			return nil, err
 		}
-		p.Files = append(p.Files, DataFile{Path: e.path, Name: name, Store: t.io.store, Size: e.size, Rows: e.rows, Sequence: e.sequence, entry: e, partition: spec})
-		p.Rows += e.rows
-		p.Bytes += e.size
+		for k := range entries.files {
+			e := &entries.files[k]
+			if e.content != contentData {
+				deletes = append(deletes, e)
+				continue
+			}
+			p.Total++
+			if out || !prune.partition(e) {
+				p.PrunedByPartition++
+				continue
+			}
+			if !prune.stats(e) {
+				p.PrunedByStats++
+				continue
+			}
+			if e.encrypted {
+				return nil, refuseEncrypted(e.path)
+			}
+			if e.format != "PARQUET" {
+				return nil, refuseFormat("data", e)
+			}
+			if entries.names[k] == "" {
+				_, err := t.io.name(e.path)
+				return nil, err
+			}
+			p.Files = append(p.Files, DataFile{Path: e.path, Name: entries.names[k], Store: t.io.store, Size: e.size, Rows: e.rows,
+				Sequence: e.sequence, entry: e, partition: specs[e.specID]})
+			p.Rows += e.rows
+			p.Bytes += e.size
+		}
 	}
 	slices.SortStableFunc(p.Files, func(a, b DataFile) int {
-		return cmp.Or(cmp.Compare(a.Sequence, b.Sequence), strings.Compare(a.Path, b.Path))
+		if a.Sequence != b.Sequence {
+			return cmp.Compare(a.Sequence, b.Sequence)
+		}
+		return strings.Compare(a.Path, b.Path)
 	})
 	if len(deletes) > 0 {
 		if err := t.resolveDeletes(ctx, p, deletes); err != nil {
@@ -104,336 +134,96 @@ func (t *Table) Plan(ctx context.Context, ref Ref, filter predicate.Expr) (*Plan
 	return p, nil
 }
 
-// entries gives the live data and delete files of a snapshot.
-func (t *Table) entries(ctx context.Context, snap *table.Snapshot) (data, deletes []*fileEntry, err error) {
-	var refs []manifestRef
-	if snap.ManifestList != "" {
+func refuseFormat(what string, e *fileEntry) error {
+	return errs.New(errs.Unsupported, "lake.plan", fmt.Sprintf("%s files of format %.16s cannot be read", what, e.format), errs.On(e.path),
+		errs.Hint("rewrite the table to Parquet with the engine that wrote it"))
+}
+
+// manifestList gives the manifests of a snapshot; they are immutable, so the list is cached by its path.
+func (t *Table) manifestList(ctx context.Context, snap *table.Snapshot) ([]manifestRef, error) {
+	if snap.ManifestList == "" {
+		// Version 1 may list manifests in the snapshot itself.
+		var refs []manifestRef
+		for _, m := range snap.ManifestLocations {
+			refs = append(refs, manifestRef{path: m, live: true, files: -1, specID: -1, snapshotID: snap.SnapshotID})
+		}
+		return refs, nil
+	}
+	return cachedOr(t.shared.manifests, "list "+snap.ManifestList, func() ([]manifestRef, int64, error) {
 		raw, err := t.io.read(ctx, snap.ManifestList)
 		if err != nil {
-			return nil, nil, err
+			return nil, 0, err
 		}
-		if refs, err = readManifestList(snap.ManifestList, raw); err != nil {
-			return nil, nil, err
-		}
-	} else {
-		// Version 1 may list manifests in the snapshot itself.
-		for _, m := range snap.ManifestLocations {
-			refs = append(refs, manifestRef{path: m, live: true, snapshotID: snap.SnapshotID})
-		}
-	}
-	for i := range refs {
-		m := &refs[i]
-		if !m.live {
-			continue
-		}
-		if m.encrypted {
-			return nil, nil, refuseEncrypted(m.path)
-		}
-		entries, err := t.manifest(ctx, m)
+		refs, err := readManifestList(snap.ManifestList, raw)
+		return refs, int64(len(raw)) + int64(len(refs))*256, err
+	})
+}
+
+// manifestFiles is a decoded manifest with the names of its files in the store; a name is empty when the file lies
+// outside the table's place.
+type manifestFiles struct {
+	files []fileEntry // by sequence number and path
+	names []string
+}
+
+func (t *Table) manifest(ctx context.Context, m *manifestRef, specs map[int]*iceberg.PartitionSpec) (*manifestFiles, error) {
+	key := fmt.Sprintf("%s %d", m.path, m.length)
+	return cachedOr(t.shared.manifests, key, func() (*manifestFiles, int64, error) {
+		raw, err := t.io.read(ctx, m.path)
 		if err != nil {
-			return nil, nil, err
+			return nil, 0, err
 		}
-		for k := range entries {
-			if entries[k].content == contentData {
-				data = append(data, &entries[k])
-			} else {
-				deletes = append(deletes, &entries[k])
+		files, err := readManifest(m, raw)
+		if err != nil {
+			return nil, 0, err
+		}
+		slices.SortStableFunc(files, func(a, b fileEntry) int {
+			return cmp.Or(cmp.Compare(a.sequence, b.sequence), strings.Compare(a.path, b.path))
+		})
+		out := &manifestFiles{files: files, names: make([]string, len(files))}
+		size := int64(0)
+		for i := range files {
+			e := &files[i]
+			if err := e.resolve(specs[e.specID]); err != nil {
+				return nil, 0, errs.With(err, errs.On(m.path))
+			}
+			if name, err := t.io.name(e.path); err == nil {
+				out.names[i] = name
+			}
+			size += 400 + 3*int64(len(e.path)) + int64(len(e.partition))*64
+			for _, b := range e.stats {
+				size += 104 + int64(len(b.lower)+len(b.upper))
 			}
 		}
-	}
-	return data, deletes, nil
+		return out, size, nil
+	})
 }
 
-func (t *Table) manifest(ctx context.Context, m *manifestRef) ([]fileEntry, error) {
-	s := t.shared
-	s.mu.Lock()
-	entries, ok := s.manifests[m.path]
-	s.mu.Unlock()
-	if ok {
-		return entries, nil
+// resolve gives partition values without field ids, as some writers leave them, the ids of their spec: by name, or by
+// position when the names were changed to be valid in Avro.
+func (e *fileEntry) resolve(spec *iceberg.PartitionSpec) error {
+	anonymous := slices.ContainsFunc(e.partition, func(p partitionValue) bool { return p.id < 0 })
+	if spec == nil && len(e.partition) > 0 {
+		return errs.Newf(errs.Corrupt, "lake.plan", "the manifest uses the unknown partition spec %d", e.specID)
 	}
-	raw, err := t.io.read(ctx, m.path)
-	if err != nil {
-		return nil, err
+	if !anonymous {
+		return nil
 	}
-	if entries, err = readManifest(m, raw); err != nil {
-		return nil, err
+	var fields []iceberg.PartitionField
+	for _, f := range spec.Fields() {
+		fields = append(fields, f)
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.entries+len(entries) > maxManifestEntries {
-		clear(s.manifests)
-		s.entries = 0
-	}
-	if len(entries) <= maxManifestEntries {
-		s.manifests[m.path] = entries
-		s.entries += len(entries)
-	}
-	return entries, nil
-}
-
-// What the evaluator looks at.
-type evidence uint8
-
-const (
-	byPartition evidence = iota
-	byStats
-)
-
-// evaluator tells whether a file may hold matching rows.
-type evaluator struct {
-	schema *iceberg.Schema
-	entry  *fileEntry
-	spec   *iceberg.PartitionSpec
-}
-
-func (v *evaluator) may(e predicate.Expr, by evidence) bool {
-	switch e := e.(type) {
-	case predicate.False:
-		return by == byPartition
-	case predicate.And:
-		for _, p := range e {
-			if !v.may(p, by) {
-				return false
-			}
+	for i := range e.partition {
+		p := &e.partition[i]
+		at := slices.IndexFunc(fields, func(f iceberg.PartitionField) bool { return f.Name == p.name })
+		if at < 0 && p.id < 0 && -1-p.id < len(fields) && len(fields) == len(e.partition) {
+			at = -1 - p.id
 		}
-	case predicate.Or:
-		for _, p := range e {
-			if v.may(p, by) {
-				return true
-			}
-		}
-		return len(e) == 0 && by == byPartition
-	case predicate.Not:
-		return v.mayNot(e.X, by)
-	case predicate.Compare:
-		return v.compare(e.Column, e.Op, []predicate.Value{e.Value}, by)
-	case predicate.In:
-		return v.compare(e.Column, predicate.Eq, e.Values, by)
-	case predicate.IsNull:
-		return v.isNull(e.Column, by)
-	case predicate.StartsWith:
-		return v.startsWith(e, by)
-	}
-	return true
-}
-
-// mayNot pushes a negation down to where something is known about it.
-func (v *evaluator) mayNot(e predicate.Expr, by evidence) bool {
-	switch e := e.(type) {
-	case predicate.Not:
-		return v.may(e.X, by)
-	case predicate.And:
-		for _, p := range e {
-			if v.mayNot(p, by) {
-				return true
-			}
-		}
-		return len(e) == 0
-	case predicate.Or:
-		for _, p := range e {
-			if !v.mayNot(p, by) {
-				return false
-			}
-		}
-	case predicate.Compare:
-		inverse := [...]predicate.Op{predicate.Ne, predicate.Eq, predicate.Ge, predicate.Gt, predicate.Le, predicate.Lt}
-		return v.compare(e.Column, inverse[e.Op], []predicate.Value{e.Value}, by)
-	case predicate.IsNull:
-		return v.notNull(e.Column, by)
-	}
-	return true
-}
-
-func (v *evaluator) field(column string) (iceberg.NestedField, bool) {
-	return v.schema.FindFieldByNameCaseInsensitive(column)
-}
-
-// compare tells whether column op value may hold for some value of the list.
-func (v *evaluator) compare(column string, op predicate.Op, values []predicate.Value, by evidence) bool {
-	f, ok := v.field(column)
-	if !ok {
-		return true
-	}
-	for _, val := range values {
-		lit, ok := literalOf(val, f.Type)
-		if !ok {
-			return true
-		}
-		if by == byPartition {
-			if v.partitionMay(f, op, lit) {
-				return true
-			}
-		} else if v.statsMay(f, op, lit) {
-			return true
-		}
-	}
-	return false
-}
-
-func (v *evaluator) partitionMay(f iceberg.NestedField, op predicate.Op, lit iceberg.Literal) bool {
-	if v.spec == nil {
-		return true
-	}
-	for _, pf := range v.spec.Fields() {
-		if len(pf.SourceIDs) != 1 || pf.SourceID() != f.ID {
+		if p.id >= 0 || at < 0 {
 			continue
 		}
-		have, ok := v.entry.partitionValue(pf.FieldID)
-		if !ok {
-			continue
-		}
-		name := pf.Transform.String()
-		if name == "void" || strings.HasPrefix(name, "bucket") && op != predicate.Eq {
-			continue
-		}
-		if _, unknown := pf.Transform.(iceberg.UnknownTransform); unknown {
-			continue
-		}
-		if have == nil {
-			return false // every row of the file has NULL here, and NULL compares with nothing
-		}
-		want := pf.Transform.Apply(iceberg.Optional[iceberg.Literal]{Val: lit, Valid: true})
-		if !want.Valid {
-			continue
-		}
-		c, ok := compareValues(partitionNormal(have, pf.Transform.ResultType(f.Type)), normal(want.Val))
-		if !ok {
-			continue
-		}
-		may := true
-		switch op {
-		case predicate.Eq:
-			may = c == 0
-		case predicate.Ne:
-			may = name != "identity" || c != 0
-		case predicate.Lt:
-			may = c < 0 || c == 0 && name != "identity"
-		case predicate.Le:
-			may = c <= 0
-		case predicate.Gt:
-			may = c > 0 || c == 0 && name != "identity"
-		case predicate.Ge:
-			may = c >= 0
-		}
-		if !may {
-			return false
-		}
+		p.id = fields[at].FieldID
 	}
-	return true
-}
-
-func (v *evaluator) statsMay(f iceberg.NestedField, op predicate.Op, lit iceberg.Literal) bool {
-	b := v.entry.bounds(f.ID)
-	if b == nil {
-		return true
-	}
-	if b.nulls >= 0 && b.nulls == b.values {
-		return false
-	}
-	want := normal(lit)
-	// NaN sorts above every number in SQL and is never inside bounds.
-	_, isFloat := want.(float64)
-	nans := isFloat && b.nans != 0
-	lo, lok := boundValue(f.Type, b.lower)
-	hi, hok := boundValue(f.Type, b.upper)
-	below := func() bool { // want < every value
-		c, ok := compareValues(want, lo)
-		return lok && ok && c < 0
-	}
-	above := func() bool { // want > every value
-		c, ok := compareValues(want, hi)
-		return hok && ok && c > 0 && !nans
-	}
-	equal := func(x any, there bool) bool {
-		c, ok := compareValues(want, x)
-		return there && ok && c == 0
-	}
-	switch op {
-	case predicate.Eq:
-		return !below() && !above()
-	case predicate.Ne:
-		// Bounds of text may be cut short, so only exact types can tell that all values are one.
-		if _, text := want.(string); text || nans {
-			return true
-		}
-		return !(equal(lo, lok) && equal(hi, hok))
-	case predicate.Lt:
-		return !below() && !equal(lo, lok)
-	case predicate.Le:
-		return !below()
-	case predicate.Gt:
-		_, text := want.(string)
-		return !above() && (text || nans || !equal(hi, hok))
-	case predicate.Ge:
-		return !above()
-	}
-	return true
-}
-
-func (v *evaluator) isNull(column string, by evidence) bool {
-	f, ok := v.field(column)
-	if !ok {
-		return true
-	}
-	if by == byPartition {
-		have, ok := v.identity(f)
-		return !ok || have == nil
-	}
-	b := v.entry.bounds(f.ID)
-	return b == nil || b.nulls != 0
-}
-
-func (v *evaluator) notNull(column string, by evidence) bool {
-	f, ok := v.field(column)
-	if !ok {
-		return true
-	}
-	if by == byPartition {
-		have, ok := v.identity(f)
-		return !ok || have != nil
-	}
-	b := v.entry.bounds(f.ID)
-	return b == nil || b.nulls < 0 || b.nulls != b.values
-}
-
-// identity is the value of a column that the file is partitioned by unchanged.
-func (v *evaluator) identity(f iceberg.NestedField) (any, bool) {
-	if v.spec == nil {
-		return nil, false
-	}
-	for _, pf := range v.spec.Fields() {
-		if len(pf.SourceIDs) == 1 && pf.SourceID() == f.ID && pf.Transform.String() == "identity" {
-			return v.entry.partitionValue(pf.FieldID)
-		}
-	}
-	return nil, false
-}
-
-func (v *evaluator) startsWith(e predicate.StartsWith, by evidence) bool {
-	f, ok := v.field(e.Column)
-	if !ok {
-		return true
-	}
-	if by == byPartition {
-		have, ok := v.identity(f)
-		s, text := have.(string)
-		return !ok || text && strings.HasPrefix(s, e.Prefix)
-	}
-	b := v.entry.bounds(f.ID)
-	if b == nil {
-		return true
-	}
-	if b.nulls >= 0 && b.nulls == b.values {
-		return false
-	}
-	lo, lok := boundValue(f.Type, b.lower)
-	hi, hok := boundValue(f.Type, b.upper)
-	if s, ok := lo.(string); lok && ok && s > e.Prefix && !strings.HasPrefix(s, e.Prefix) {
-		return false
-	}
-	if s, ok := hi.(string); hok && ok && s < e.Prefix {
-		return false
-	}
-	return true
+	e.finish()
+	return nil
 }

@@ -9,7 +9,6 @@ import (
 	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/arrow-go/v18/arrow/extensions"
 	"github.com/apache/iceberg-go"
-	"github.com/apache/iceberg-go/table"
 
 	"github.com/overlakedb/overlake/internal/errs"
 )
@@ -43,27 +42,20 @@ func VectorDim(declared string) (int, bool) {
 // toArrow gives a schema in Arrow's words. Every field, nested ones too, carries its id; declared vectors, UUIDs and
 // comments carry the keys above.
 func (t *Table) toArrow(s *iceberg.Schema) (*arrow.Schema, error) {
-	sc, err := table.SchemaToArrowSchema(s, nil, true, false)
-	if err != nil {
-		return nil, errs.Wrap(errs.Unsupported, "lake.schema", err, errs.On(t.id.String()))
-	}
 	props := t.meta.Properties()
-	fields := sc.Fields()
+	fields := make([]arrow.Field, len(s.Fields()))
 	for i, f := range s.Fields() {
-		md := fields[i].Metadata.ToMap()
+		var err error
+		if fields[i], err = arrowField(f); err != nil {
+			return nil, err
+		}
 		if d, ok := props[typeProperty(f.ID)]; ok {
 			if _, isVector := VectorDim(d); isVector {
+				md := fields[i].Metadata.ToMap()
 				md[TypeKey] = d
+				fields[i].Metadata = arrow.MetadataFrom(md)
 			}
 		}
-		if f.Doc != "" {
-			md[DocKey] = f.Doc
-		}
-		if _, ok := f.Type.(iceberg.UUIDType); ok {
-			md[IcebergTypeKey] = "uuid"
-		}
-		fields[i].Type = plain(fields[i].Type)
-		fields[i].Metadata = arrow.MetadataFrom(md)
 	}
 	return arrow.NewSchema(fields, nil), nil
 }
