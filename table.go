@@ -10,6 +10,7 @@ import (
 
 	"github.com/overlakedb/overlake/internal/errs"
 	"github.com/overlakedb/overlake/internal/lake"
+	"github.com/overlakedb/overlake/internal/row"
 )
 
 // Table is one table of a DB. Every method works on the newest version; it is safe for concurrent use.
@@ -296,4 +297,19 @@ func literal(s string) string {
 		b = append(b, s[i])
 	}
 	return string(append(b, '\''))
+}
+
+// Delete deletes rows by data file, as Files names it, and position, in one snapshot: position deletes in format version 2,
+// deletion vectors in version 3.
+func (t *Table) Delete(ctx context.Context, positions map[string][]int64) error {
+	l, err := t.load(ctx)
+	if err != nil {
+		return err
+	}
+	rows := map[string]*row.Bitmap{}
+	for path, list := range positions {
+		rows[path] = row.BitmapOf(list...)
+	}
+	_, err = l.DeleteRows(ctx, rows)
+	return err
 }
