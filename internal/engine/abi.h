@@ -19,7 +19,6 @@ typedef void *duckdb_vector;
 typedef void *duckdb_logical_type;
 typedef void *duckdb_value;
 typedef void *duckdb_error_data;
-typedef void *duckdb_arrow_options;
 typedef void *duckdb_arrow_converted_schema;
 typedef void *duckdb_scalar_function;
 typedef void *duckdb_aggregate_function;
@@ -47,8 +46,13 @@ typedef struct {
 typedef void (*duckdb_delete_callback_t)(void *);
 typedef void *(*duckdb_copy_callback_t)(void *);
 
-enum { OV_TYPE_BOOLEAN = 1, OV_TYPE_SMALLINT = 3, OV_TYPE_INTEGER = 4, OV_TYPE_BIGINT = 5, OV_TYPE_UBIGINT = 9,
-       OV_TYPE_FLOAT = 10, OV_TYPE_DOUBLE = 11, OV_TYPE_VARCHAR = 17, OV_TYPE_LIST = 24 };
+enum { OV_TYPE_BOOLEAN = 1, OV_TYPE_TINYINT, OV_TYPE_SMALLINT, OV_TYPE_INTEGER, OV_TYPE_BIGINT, OV_TYPE_UTINYINT,
+       OV_TYPE_USMALLINT, OV_TYPE_UINTEGER, OV_TYPE_UBIGINT, OV_TYPE_FLOAT, OV_TYPE_DOUBLE, OV_TYPE_TIMESTAMP, OV_TYPE_DATE,
+       OV_TYPE_TIME, OV_TYPE_INTERVAL, OV_TYPE_HUGEINT, OV_TYPE_VARCHAR, OV_TYPE_BLOB, OV_TYPE_DECIMAL, OV_TYPE_TIMESTAMP_S,
+       OV_TYPE_TIMESTAMP_MS, OV_TYPE_TIMESTAMP_NS, OV_TYPE_ENUM, OV_TYPE_LIST, OV_TYPE_STRUCT, OV_TYPE_MAP, OV_TYPE_UUID,
+       OV_TYPE_UNION, OV_TYPE_BIT, OV_TYPE_TIME_TZ, OV_TYPE_TIMESTAMP_TZ, OV_TYPE_UHUGEINT, OV_TYPE_ARRAY, OV_TYPE_ANY,
+       OV_TYPE_BIGNUM, OV_TYPE_SQLNULL, OV_TYPE_STRING_LITERAL, OV_TYPE_INTEGER_LITERAL, OV_TYPE_TIME_NS, OV_TYPE_GEOMETRY,
+       OV_TYPE_VARIANT };
 enum { OV_STATEMENT_SELECT = 1, OV_STATEMENT_EXPLAIN = 4, OV_STATEMENT_COPY = 11 };
 enum { OV_CAST_TRY = 1 };
 
@@ -95,10 +99,6 @@ void duckdb_destroy_pending(duckdb_pending_result *);
 
 struct ArrowArray;
 struct ArrowSchema;
-void duckdb_connection_get_arrow_options(duckdb_connection, duckdb_arrow_options *);
-void duckdb_destroy_arrow_options(duckdb_arrow_options *);
-duckdb_error_data duckdb_to_arrow_schema(duckdb_arrow_options, duckdb_logical_type *, const char **, idx_t, struct ArrowSchema *);
-duckdb_error_data duckdb_data_chunk_to_arrow(duckdb_arrow_options, duckdb_data_chunk, struct ArrowArray *);
 duckdb_error_data duckdb_schema_from_arrow(duckdb_connection, struct ArrowSchema *, duckdb_arrow_converted_schema *);
 duckdb_error_data duckdb_data_chunk_from_arrow(duckdb_connection, struct ArrowArray *, duckdb_arrow_converted_schema, duckdb_data_chunk *);
 void duckdb_destroy_arrow_converted_schema(duckdb_arrow_converted_schema *);
@@ -109,6 +109,21 @@ void duckdb_destroy_error_data(duckdb_error_data *);
 duckdb_logical_type duckdb_create_logical_type(int);
 duckdb_logical_type duckdb_create_list_type(duckdb_logical_type);
 void duckdb_destroy_logical_type(duckdb_logical_type *);
+int duckdb_get_type_id(duckdb_logical_type);
+uint8_t duckdb_decimal_width(duckdb_logical_type);
+uint8_t duckdb_decimal_scale(duckdb_logical_type);
+uint32_t duckdb_enum_dictionary_size(duckdb_logical_type);
+char *duckdb_enum_dictionary_value(duckdb_logical_type, idx_t);
+duckdb_logical_type duckdb_list_type_child_type(duckdb_logical_type);
+duckdb_logical_type duckdb_array_type_child_type(duckdb_logical_type);
+idx_t duckdb_array_type_array_size(duckdb_logical_type);
+duckdb_logical_type duckdb_map_type_key_type(duckdb_logical_type);
+duckdb_logical_type duckdb_map_type_value_type(duckdb_logical_type);
+idx_t duckdb_struct_type_child_count(duckdb_logical_type);
+char *duckdb_struct_type_child_name(duckdb_logical_type, idx_t);
+duckdb_logical_type duckdb_struct_type_child_type(duckdb_logical_type, idx_t);
+duckdb_vector duckdb_struct_vector_get_child(duckdb_vector, idx_t);
+duckdb_vector duckdb_array_vector_get_child(duckdb_vector);
 void duckdb_logical_type_set_alias(duckdb_logical_type, const char *);
 char *duckdb_logical_type_get_alias(duckdb_logical_type);
 duckdb_state duckdb_register_logical_type(duckdb_connection, duckdb_logical_type, void *);

@@ -35,9 +35,9 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
+	"maps"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -53,7 +53,7 @@ import (
 type Config struct {
 	MemoryLimit  int64         // bytes for queries; 0 means 1 GiB. The process needs up to 200 MB more.
 	Threads      int           // threads that run queries; 0 means GOMAXPROCS
-	SpillDir     string        // where large queries spill; "" means a private temporary directory that Close removes
+	SpillDir     string        // where large queries spill, each DB into a private directory that Close removes; "" means the system's temporary directory
 	SpillLimit   int64         // bytes of spill files; 0 means what the disk has
 	MaxQueries   int           // queries that run at once; 0 means twice Threads
 	QueueTimeout time.Duration // longest wait for a place among them; 0 means until the context ends
@@ -61,15 +61,19 @@ type Config struct {
 
 // DB is an embedded DuckDB. It is safe for concurrent use.
 type DB struct {
-	cfg     Config
-	db      C.duckdb_database
-	pool    chan C.duckdb_connection
-	conns   []C.duckdb_connection
-	spill   string
-	private bool   // spill is ours to remove
-	prefix  string // secret directory of the virtual files
+	cfg    Config
+	db     C.duckdb_database
+	pool   chan C.duckdb_connection
+	conns  []C.duckdb_connection
+	spill  string
+	opened bool   // the pool is full
+	prefix string // secret directory of the virtual files
 
 	control sync.Mutex // guards the first connection: parsing and registrations
+
+	mu      sync.Mutex // guards what follows
+	running map[*Result]struct{}
+	closing chan struct{} // closed when Close begins
 	closed  bool
 }
 
@@ -87,15 +91,10 @@ func Open(cfg Config) (_ *DB, err error) {
 	if cfg.MemoryLimit < 16<<20 || cfg.Threads < 0 || cfg.MaxQueries < 0 {
 		return nil, errs.New(errs.Invalid, "engine.open", "the memory limit must be at least 16 MiB, and no limit negative")
 	}
-	db := &DB{cfg: cfg, spill: cfg.SpillDir, pool: make(chan C.duckdb_connection, cfg.MaxQueries)}
-	if db.spill == "" {
-		if db.spill, err = os.MkdirTemp("", "overlake-spill-"); err != nil {
-			return nil, errs.Wrap(errs.KindOf(err), "engine.open", err)
-		}
-		db.private = true
-	}
-	if db.spill, err = filepath.Abs(db.spill); err != nil {
-		return nil, errs.Wrap(errs.Invalid, "engine.open", err)
+	db := &DB{cfg: cfg, pool: make(chan C.duckdb_connection, cfg.MaxQueries),
+		running: map[*Result]struct{}{}, closing: make(chan struct{})}
+	if err := db.makeSpill(); err != nil {
+		return nil, err
 	}
 	var secret [16]byte
 	if _, err := rand.Read(secret[:]); err != nil {
@@ -119,6 +118,7 @@ func (db *DB) open() error {
 		{"threads", strconv.Itoa(db.cfg.Threads)},
 		{"memory_limit", strconv.FormatInt(db.cfg.MemoryLimit, 10) + "B"},
 		{"temp_directory", db.spill},
+		{"enable_external_file_cache", "false"}, // local files are in the system's page cache already
 		{"autoinstall_known_extensions", "false"},
 		{"autoload_known_extensions", "false"},
 		{"allow_community_extensions", "false"},
@@ -174,27 +174,70 @@ func (db *DB) open() error {
 	for _, con := range db.conns[1:] {
 		db.pool <- con
 	}
+	db.opened = true
 	return nil
 }
 
-// Close ends the DB. Results must be closed before.
+// Close ends the DB. Running queries are cancelled; their results answer Unavailable from then on.
 func (db *DB) Close() error {
-	db.control.Lock()
-	defer db.control.Unlock()
+	db.mu.Lock()
 	if db.closed {
+		db.mu.Unlock()
 		return nil
 	}
 	db.closed = true
+	close(db.closing)
+	running := slices.Collect(maps.Keys(db.running))
+	db.mu.Unlock()
+	for _, r := range running {
+		if r.finish() {
+			db.leave(r)
+			db.pool <- r.q.con
+		}
+	}
+	// Statements that were about to start give their connections back by themselves.
+	for range max(len(db.conns)-1, 0) {
+		if db.opened {
+			<-db.pool
+		}
+	}
+	db.control.Lock()
+	defer db.control.Unlock()
 	for i := range db.conns {
 		C.duckdb_disconnect(&db.conns[i])
 	}
 	if db.db != nil {
 		C.duckdb_close(&db.db)
 	}
-	if db.private {
-		return os.RemoveAll(db.spill)
+	return db.removeSpill()
+}
+
+func (db *DB) isClosing() bool {
+	select {
+	case <-db.closing:
+		return true
+	default:
+		return false
 	}
+}
+
+func errClosed(op string) error { return errs.New(errs.Unavailable, op, "the database is closed") }
+
+// enter remembers a started result, so that Close can end it.
+func (db *DB) enter(r *Result) error {
+	db.mu.Lock()
+	defer db.mu.Unlock()
+	if db.closed {
+		return errClosed("engine.query")
+	}
+	db.running[r] = struct{}{}
 	return nil
+}
+
+func (db *DB) leave(r *Result) {
+	db.mu.Lock()
+	defer db.mu.Unlock()
+	delete(db.running, r)
 }
 
 // Config is the configuration with its defaults filled in.
@@ -204,6 +247,9 @@ func (db *DB) Config() Config { return db.cfg }
 func (db *DB) acquire(ctx context.Context) (C.duckdb_connection, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, errs.Wrap(errs.Canceled, "engine.query", err)
+	}
+	if db.isClosing() {
+		return nil, errClosed("engine.query")
 	}
 	select {
 	case con := <-db.pool:
@@ -221,6 +267,8 @@ func (db *DB) acquire(ctx context.Context) (C.duckdb_connection, error) {
 		return con, nil
 	case <-ctx.Done():
 		return nil, errs.Wrap(errs.Canceled, "engine.query", ctx.Err())
+	case <-db.closing:
+		return nil, errClosed("engine.query")
 	case <-timeout:
 		return nil, errs.New(errs.Exhausted, "engine.query",
 			fmt.Sprintf("%d queries run already and none ended within %v", db.cfg.MaxQueries, db.cfg.QueueTimeout),
@@ -244,8 +292,8 @@ func (db *DB) Parse(ctx context.Context, sql string) (string, error) {
 	}
 	db.control.Lock()
 	defer db.control.Unlock()
-	if db.closed {
-		return "", errs.New(errs.Unavailable, "engine.parse", "the database is closed")
+	if db.isClosing() {
+		return "", errClosed("engine.parse")
 	}
 	r, err := db.run(ctx, db.conns[0], "SELECT json_serialize_sql($1::VARCHAR)", []Arg{{Value: sql}}, false)
 	if err != nil {

@@ -26,16 +26,13 @@ typedef struct {
 	duckdb_connection con;
 	duckdb_prepared_statement stmt;
 	duckdb_result res;
-	duckdb_arrow_options opts;
 	bool started;
 } ov_query;
 
 char *ov_exec(duckdb_connection con, const char *sql);
 char *ov_prepare(ov_query *q, const char *sql);
 char *ov_start(ov_query *q);
-char *ov_schema(ov_query *q, struct ArrowSchema *out);
-char *ov_alias(ov_query *q, idx_t column);
-int ov_next(ov_query *q, struct ArrowArray *out, char **err);
+int ov_next(ov_query *q, duckdb_data_chunk *out, char **err);
 void ov_finish(ov_query *q);
 duckdb_state ov_bind_floats(ov_query *q, idx_t param, const float *v, idx_t n);
 duckdb_state ov_bind_doubles(ov_query *q, idx_t param, const double *v, idx_t n);

@@ -32,51 +32,13 @@ char *ov_start(ov_query *q) {
 		duckdb_destroy_result(&q->res);
 	} else {
 		q->started = true;
-		duckdb_connection_get_arrow_options(q->con, &q->opts);
 	}
 	duckdb_destroy_pending(&p);
 	return err;
 }
 
-static char *take(duckdb_error_data e) {
-	char *err = NULL;
-	if (e) {
-		if (duckdb_error_data_has_error(e)) err = text(duckdb_error_data_message(e));
-		duckdb_destroy_error_data(&e);
-	}
-	return err;
-}
-
-char *ov_schema(ov_query *q, struct ArrowSchema *out) {
-	idx_t n = duckdb_column_count(&q->res);
-	duckdb_logical_type *types = calloc(n + 1, sizeof *types);
-	const char **names = calloc(n + 1, sizeof *names);
-	char *err = NULL;
-	if (!types || !names) {
-		err = text("out of memory");
-	} else {
-		for (idx_t i = 0; i < n; i++) {
-			types[i] = duckdb_column_logical_type(&q->res, i);
-			names[i] = duckdb_column_name(&q->res, i);
-		}
-		err = take(duckdb_to_arrow_schema(q->opts, types, names, n, out));
-		for (idx_t i = 0; i < n; i++) duckdb_destroy_logical_type(&types[i]);
-	}
-	free(types);
-	free(names);
-	return err;
-}
-
-// ov_alias is the alias of a result column's type, to be freed with duckdb_free, or NULL.
-char *ov_alias(ov_query *q, idx_t column) {
-	duckdb_logical_type t = duckdb_column_logical_type(&q->res, column);
-	char *a = duckdb_logical_type_get_alias(t);
-	duckdb_destroy_logical_type(&t);
-	return a;
-}
-
-// ov_next exports the next chunk: 1 with rows, 0 at the end, -1 on error.
-int ov_next(ov_query *q, struct ArrowArray *out, char **err) {
+// ov_next gives the next chunk that has rows, for the caller to destroy: 1 with one, 0 at the end, -1 on error.
+int ov_next(ov_query *q, duckdb_data_chunk *out, char **err) {
 	for (;;) {
 		duckdb_data_chunk c = duckdb_fetch_chunk(q->res);
 		if (!c) {
@@ -85,20 +47,17 @@ int ov_next(ov_query *q, struct ArrowArray *out, char **err) {
 			*err = text(e);
 			return -1;
 		}
-		if (!duckdb_data_chunk_get_size(c)) {
-			duckdb_destroy_data_chunk(&c);
-			continue;
+		if (duckdb_data_chunk_get_size(c)) {
+			*out = c;
+			return 1;
 		}
-		*err = take(duckdb_data_chunk_to_arrow(q->opts, c, out));
 		duckdb_destroy_data_chunk(&c);
-		return *err ? -1 : 1;
 	}
 }
 
 void ov_finish(ov_query *q) {
 	if (q->started) {
 		duckdb_destroy_result(&q->res);
-		duckdb_destroy_arrow_options(&q->opts);
 		q->started = false;
 	}
 	if (q->stmt) duckdb_destroy_prepare(&q->stmt);

@@ -16,7 +16,6 @@ import (
 
 	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/arrow-go/v18/arrow/array"
-	"github.com/apache/arrow-go/v18/arrow/cdata"
 
 	"github.com/overlakedb/overlake/internal/errs"
 )
@@ -31,20 +30,33 @@ type Arg struct {
 	Value any
 }
 
-// Result streams the rows of one query. It is not safe for concurrent use. The batch of Record is valid until the next
-// call of Next or Close.
+// Result streams the rows of one query. It is for one goroutine, but Close may come from another one. The batch of Record
+// is valid until the next call of Next or Close; Retain keeps it longer.
 type Result struct {
 	db     *DB
 	ctx    context.Context
-	q      C.ov_query
 	schema *arrow.Schema
 	rec    arrow.RecordBatch
 	err    error
+
+	mu     sync.Mutex // held by whoever is inside DuckDB with this result
+	q      C.ov_query
+	sinks  []sink
 	ended  bool
-	stop   chan struct{}
+	fast   bool          // the last chunk came without a wait
+	gate   sync.Mutex    // guards closed, and interrupts against the end of the connection
+	closed bool          // everything is freed
+	stop   chan struct{} // closed to end the watch
 	wait   sync.WaitGroup
-	pooled bool
+	pooled bool // the connection goes back to the pool
 }
+
+// A batch is handed out as soon as one of these is reached, or as soon as the engine makes us wait for more.
+const (
+	batchRows  = 8 * chunkRows
+	batchBytes = 4 << 20
+	batchWait  = 500 * time.Microsecond
+)
 
 // Query runs one SELECT or EXPLAIN. It waits for a place among the running queries first.
 func (db *DB) Query(ctx context.Context, sql string, args ...Arg) (*Result, error) {
@@ -58,6 +70,10 @@ func (db *DB) Query(ctx context.Context, sql string, args ...Arg) (*Result, erro
 		return nil, err
 	}
 	r.pooled = true
+	if err := db.enter(r); err != nil {
+		r.Close()
+		return nil, err
+	}
 	return r, nil
 }
 
@@ -93,9 +109,7 @@ func (db *DB) run(ctx context.Context, con C.duckdb_connection, sql string, args
 	defer func() {
 		if err != nil {
 			r.finish()
-			if ctx.Err() != nil {
-				err = errs.Wrap(errs.Canceled, "engine.query", ctx.Err())
-			}
+			err = r.why(err)
 		}
 	}()
 	text := C.CString(sql)
@@ -118,17 +132,15 @@ func (db *DB) run(ctx context.Context, con C.duckdb_connection, sql string, args
 	return r, r.readSchema()
 }
 
-// watch interrupts the connection from the moment the context ends until the result is finished. One interrupt is not
+// watch interrupts the connection from the moment the context ends or the DB closes until the result is finished. One interrupt is not
 // enough: it is forgotten when the next step of the statement begins.
 func (r *Result) watch() {
-	if r.ctx.Done() == nil {
-		return
-	}
 	r.wait.Go(func() {
 		select {
 		case <-r.stop:
 			return
 		case <-r.ctx.Done():
+		case <-r.db.closing:
 		}
 		for {
 			C.duckdb_interrupt(r.q.con)
@@ -141,25 +153,39 @@ func (r *Result) watch() {
 	})
 }
 
+// why is the error of a query that failed: the end of its context or of the DB explains a failure better than the
+// interrupt that it led to.
+func (r *Result) why(err error) error {
+	if e := r.ctx.Err(); e != nil {
+		return errs.Wrap(errs.Canceled, "engine.query", e)
+	}
+	if r.db.isClosing() {
+		return errClosed("engine.query")
+	}
+	return err
+}
+
 func (r *Result) readSchema() error {
-	cs := (*cdata.CArrowSchema)(C.calloc(1, C.size_t(unsafe.Sizeof(cdata.CArrowSchema{}))))
-	defer C.free(unsafe.Pointer(cs))
-	if err := engineError("engine.schema", C.ov_schema(&r.q, (*C.struct_ArrowSchema)(unsafe.Pointer(cs)))); err != nil {
-		return err
-	}
-	schema, err := cdata.ImportCArrowSchema(cs)
-	if err != nil {
-		return errs.Wrap(errs.Unsupported, "engine.schema", err)
-	}
-	fields := schema.Fields()
+	n := C.duckdb_column_count(&r.q.res)
+	fields := make([]arrow.Field, n)
+	r.sinks = make([]sink, n)
 	for i := range fields {
-		fields[i].Nullable = true
-		if a := C.ov_alias(&r.q, C.idx_t(i)); a != nil {
+		f := &fields[i]
+		f.Name = C.GoString(C.duckdb_column_name(&r.q.res, C.idx_t(i)))
+		t := C.duckdb_column_logical_type(&r.q.res, C.idx_t(i))
+		s, err := newSink(t)
+		if a := C.duckdb_logical_type_get_alias(t); a != nil {
 			if alias := C.GoString(a); alias == "vector" {
-				fields[i].Metadata = arrow.NewMetadata([]string{TypeKey}, []string{alias})
+				f.Metadata = arrow.NewMetadata([]string{TypeKey}, []string{alias})
 			}
 			C.duckdb_free(unsafe.Pointer(a))
 		}
+		C.duckdb_destroy_logical_type(&t)
+		if err != nil {
+			return errs.With(err, errs.On(f.Name))
+		}
+		f.Type, f.Nullable = s.dataType(), true
+		r.sinks[i] = s
 	}
 	r.schema = arrow.NewSchema(fields, nil)
 	return nil
@@ -168,9 +194,12 @@ func (r *Result) readSchema() error {
 // Schema describes the rows.
 func (r *Result) Schema() *arrow.Schema { return r.schema }
 
-// Next moves to the next batch, of up to 2,048 rows.
+// Next moves to the next batch. The first one comes as soon as there are rows; later ones hold up to 16,384 rows or 4 MiB
+// when rows come faster than they are taken.
 func (r *Result) Next() bool {
 	r.drop()
+	r.mu.Lock()
+	defer r.mu.Unlock()
 	if r.ended || r.err != nil {
 		return false
 	}
@@ -178,27 +207,67 @@ func (r *Result) Next() bool {
 		r.err = errs.Wrap(errs.Canceled, "engine.fetch", err)
 		return false
 	}
-	ca := (*cdata.CArrowArray)(C.calloc(1, C.size_t(unsafe.Sizeof(cdata.CArrowArray{}))))
-	defer C.free(unsafe.Pointer(ca))
-	var message *C.char
-	switch C.ov_next(&r.q, (*C.struct_ArrowArray)(unsafe.Pointer(ca)), &message) {
-	case 0:
-		r.ended = true
-		return false
-	case -1:
-		r.err = engineError("engine.fetch", message)
-		if err := r.ctx.Err(); err != nil {
-			r.err = errs.Wrap(errs.Canceled, "engine.fetch", err)
+	if r.isClosed() {
+		if r.db.isClosing() {
+			r.err = errClosed("engine.fetch")
 		}
 		return false
 	}
-	rec, err := cdata.ImportCRecordBatchWithSchema(ca, r.schema)
-	if err != nil {
-		r.err = errs.Wrap(errs.Internal, "engine.fetch", err)
+	rows, size := 0, 0
+	for {
+		start := time.Now()
+		n, err := r.fetch(&size)
+		if err != nil {
+			r.err = r.why(err)
+			return false
+		}
+		if n == 0 {
+			r.ended = true
+			break
+		}
+		rows += n
+		first := r.rec == nil && rows == n
+		// Waiting for more would keep rows back: only when the engine is ahead of us do chunks go together.
+		ahead := r.fast
+		r.fast = time.Since(start) < batchWait
+		if !r.fast || first && !ahead || rows+chunkRows > batchRows || size >= batchBytes {
+			break
+		}
+	}
+	if rows == 0 {
 		return false
 	}
-	r.rec = rec
+	cols := make([]arrow.Array, len(r.sinks))
+	for i, s := range r.sinks {
+		d := s.take()
+		cols[i] = array.MakeFromData(d)
+		d.Release()
+		defer cols[i].Release()
+	}
+	r.rec = array.NewRecordBatch(r.schema, cols, int64(rows))
 	return true
+}
+
+// fetch adds the next chunk to the sinks and its bytes, about, to size.
+func (r *Result) fetch(size *int) (int, error) {
+	var chunk C.duckdb_data_chunk
+	var message *C.char
+	switch C.ov_next(&r.q, &chunk, &message) {
+	case 0:
+		return 0, nil
+	case -1:
+		return 0, engineError("engine.fetch", message)
+	}
+	defer C.duckdb_destroy_data_chunk(&chunk)
+	n := int(C.duckdb_data_chunk_get_size(chunk))
+	for i, s := range r.sinks {
+		v := C.duckdb_data_chunk_get_vector(chunk, C.idx_t(i))
+		if err := s.add(v, 0, n); err != nil {
+			return 0, errs.With(err, errs.On(r.schema.Field(i).Name))
+		}
+		*size += s.size()
+	}
+	return n, nil
 }
 
 // Record is the current batch.
@@ -210,23 +279,45 @@ func (r *Result) Err() error { return r.err }
 // Close ends the query and gives its place to the next one. It may be called twice.
 func (r *Result) Close() error {
 	if r.finish() && r.pooled {
+		r.db.leave(r)
 		r.db.pool <- r.q.con
 	}
 	return nil
 }
 
-// finish frees everything but the connection; false when that was done before.
+// finish frees everything but the connection and the current batch; false when that was done before.
 func (r *Result) finish() bool {
-	if r.stop == nil {
+	if !r.interrupt() {
 		return false
 	}
-	r.drop()
-	r.ended = true
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.isClosed() {
+		return false
+	}
 	C.ov_finish(&r.q)
 	close(r.stop)
 	r.wait.Wait()
-	r.stop = nil
+	r.gate.Lock()
+	r.closed = true
+	r.gate.Unlock()
 	return true
+}
+
+// interrupt makes whatever runs for this result short; false when nothing can run any more.
+func (r *Result) interrupt() bool {
+	r.gate.Lock()
+	defer r.gate.Unlock()
+	if !r.closed {
+		C.duckdb_interrupt(r.q.con)
+	}
+	return !r.closed
+}
+
+func (r *Result) isClosed() bool {
+	r.gate.Lock()
+	defer r.gate.Unlock()
+	return r.closed
 }
 
 func (r *Result) drop() {
