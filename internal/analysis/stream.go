@@ -45,14 +45,14 @@ func (s *Stream) Next() bool {
 	case english:
 		return s.nextEnglish()
 	case simple:
-		start, end := s.run(isLetter)
+		start, end := s.run(&asciiLetter, isLetter)
 		if end == 0 {
 			return false
 		}
 		s.fold(s.seg.text[start:end])
 		return s.emit(start, end, 1)
 	case whitespace:
-		start, end := s.run(isNotSpace)
+		start, end := s.run(&asciiNotSpace, isNotSpace)
 		if end == 0 {
 			return false
 		}
@@ -114,13 +114,23 @@ var asciiLower = func() (t [utf8.RuneSelf]byte) {
 	return t
 }()
 
-// run finds the next run of characters that are in, cut after maxToken units. An end of 0 means that there is none.
-func (s *Stream) run(in func(r rune, w int) bool) (start, end int) {
+// run finds the next run of characters that are in, cut after maxToken units; ascii answers for ASCII. An end of 0 means
+// that there is none.
+func (s *Stream) run(ascii *[utf8.RuneSelf]bool, in func(r rune, w int) bool) (start, end int) {
 	text, i := s.seg.text, s.seg.at
-	for ; i < len(text); i += width(text, i) {
-		if in(decode(text, i)) {
+	for i < len(text) {
+		if c := text[i]; c < utf8.RuneSelf {
+			if ascii[c] {
+				break
+			}
+			i++
+			continue
+		}
+		r, w := utf8.DecodeRuneInString(text[i:])
+		if in(r, w) {
 			break
 		}
+		i += w
 	}
 	if i >= len(text) {
 		s.seg.at = i
@@ -128,7 +138,14 @@ func (s *Stream) run(in func(r rune, w int) bool) (start, end int) {
 	}
 	start = i
 	for units := 0; i < len(text); {
-		r, w := decode(text, i)
+		if c := text[i]; c < utf8.RuneSelf {
+			if units++; units > maxToken || !ascii[c] {
+				break
+			}
+			i++
+			continue
+		}
+		r, w := utf8.DecodeRuneInString(text[i:])
 		if units += unitsOf(r); units > maxToken || !in(r, w) {
 			break
 		}
@@ -145,11 +162,6 @@ func decode(text string, i int) (rune, int) {
 	return utf8.DecodeRuneInString(text[i:])
 }
 
-func width(text string, i int) int {
-	_, w := decode(text, i)
-	return w
-}
-
 // unitsOf is the number of UTF-16 units of a character.
 func unitsOf(r rune) int {
 	if r >= 0x10000 {
@@ -160,9 +172,6 @@ func unitsOf(r rune) int {
 
 // isLetter is Java's Character.isLetter. A byte that is not UTF-8 is none.
 func isLetter(r rune, w int) bool {
-	if r < utf8.RuneSelf {
-		return asciiKind[r]&(aUpper|aLower) != 0
-	}
 	return !(r == utf8.RuneError && w == 1) && unicode.IsLetter(r)
 }
 
@@ -175,4 +184,14 @@ func isNotSpace(r rune, _ int) bool {
 		return true
 	}
 	return !unicode.In(r, unicode.Z)
+}
+
+// The same two for ASCII.
+var asciiLetter, asciiNotSpace = asciiOf(isLetter), asciiOf(isNotSpace)
+
+func asciiOf(in func(r rune, w int) bool) (t [utf8.RuneSelf]bool) {
+	for c := range t {
+		t[c] = in(rune(c), 1)
+	}
+	return t
 }

@@ -1,145 +1,158 @@
 // Package search answers: which rows, in which order?
 //
-// For now it knows one way, the scan: the statistics that BM25 needs are collected by reading the whole text column, and
-// texts are scored one by one. Statistics cover all rows of the live data files, deleted rows too, because only that
-// stays the same whether an index is used or not; deleted rows are never returned.
+// For text it knows one way so far, the flat one: it reads the whole column and analyzes every text. That is the truth an
+// index will be compared with, and what serves rows that no index covers. Three forms of it:
+//
+//	TextCache.Collect   the statistics BM25 needs, for many queries in one pass; scoring is then the caller's, a row at
+//	                    a time, with a bm25.Scorer
+//	FlatText            the best k rows for each of many queries, statistics included, in one pass
+//	Fuse                several rankings made one
+//
+// The rules:
+//
+//	T1  Statistics cover all rows of the files, deleted rows too: as in Lucene they count until their file is rewritten.
+//	    Nobody could subtract them from an index's document frequencies cheaply, so the scan does not either.
+//	T2  A deleted row is never a hit.
+//	T3  Hits are ordered by score, best first, then by file, then by position; how the work was split changes nothing.
+//	T4  A file's text never changes. Its statistics are remembered under the key its TextFile gives.
 package search
 
 import (
 	"context"
-	"sync"
+	"fmt"
+	"runtime"
 
+	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/arrow-go/v18/arrow/array"
 	"golang.org/x/sync/errgroup"
 
-	"github.com/overlakedb/overlake/internal/analysis"
 	"github.com/overlakedb/overlake/internal/errs"
-	"github.com/overlakedb/overlake/internal/index/bm25"
 )
 
-// TextFile is one data file's text column: all its rows, deleted ones included. Read is called once per pass and may be
-// called by several goroutines for different files.
+// TextFile is one data file's text column: all its rows in order, deleted ones included.
 type TextFile struct {
-	Key  string // names the file and the column for ever
+	// Key names file and column for ever: path and field id, not a name that another column may bear tomorrow. An empty
+	// key is not remembered.
+	Key string
+
+	// Read opens the column: batches whose first column holds the texts, as strings of any Arrow layout, dictionary
+	// encoded or not. It is called once a pass, by several goroutines for different files. Batches may be retained.
 	Read func(ctx context.Context) (array.RecordReader, error)
 }
 
-// fileStats is what one file adds to the statistics.
-type fileStats struct {
-	docs, sum int64
-	freq      map[string]int64
+// textBatch is a part of a file: column row i is position first+i.
+type textBatch struct {
+	file  int
+	first int64
+	texts texts
 }
 
-// TextCache remembers the statistics of files, which never change. It is safe for concurrent use.
-type TextCache struct {
-	mu    sync.Mutex
-	files map[string]*fileStats
-	terms int
+// texts is a column of strings.
+type texts struct {
+	arrow.Array
+	value func(i int) string
 }
 
-// maxCachedTerms bounds a cache, in document frequencies.
-const maxCachedTerms = 1_000_000
-
-// NewTextCache returns an empty cache.
-func NewTextCache() *TextCache { return &TextCache{files: map[string]*fileStats{}} }
-
-// Collect gives the statistics over the files for the terms of the queries, in one pass over the files that the cache
-// does not know yet.
-func (c *TextCache) Collect(ctx context.Context, files []TextFile, a *analysis.Analyzer, queries ...bm25.Query) (bm25.Stats, error) {
-	want := map[string]int{}
-	for _, q := range queries {
-		for _, t := range q.Terms {
-			if _, ok := want[t]; !ok {
-				want[t] = len(want)
-			}
-		}
+func (t texts) at(i int) (string, bool) {
+	if t.IsNull(i) {
+		return "", false
 	}
-	total := bm25.Stats{DocFreq: map[string]int64{}}
-	var mu sync.Mutex
+	return t.value(i), true
+}
+
+func textsOf(a arrow.Array) (texts, error) {
+	switch x := a.(type) {
+	case array.StringLike:
+		return texts{a, x.Value}, nil
+	case *array.Dictionary:
+		if values, ok := x.Dictionary().(array.StringLike); ok {
+			return texts{a, func(i int) string { return values.Value(x.GetValueIndex(i)) }}, nil
+		}
+	case *array.Null:
+		return texts{a, func(int) string { return "" }}, nil
+	}
+	return texts{}, errs.New(errs.Invalid, "search.text", fmt.Sprintf("text search needs a column of strings, not %s", a.DataType()))
+}
+
+// textWorker takes batches, one at a time, in any order of files; done is called after the last.
+type textWorker struct {
+	batch func(textBatch) error
+	done  func() error
+}
+
+// scanTexts reads files and hands their batches to workers, of which newWorker makes one a goroutine. No more than three
+// batches a worker are in memory at once. It stops at the first error and when ctx ends.
+func scanTexts(ctx context.Context, files []TextFile, which []int, workers int, newWorker func() textWorker) error {
+	if workers <= 0 {
+		workers = runtime.GOMAXPROCS(0)
+	}
 	g, ctx := errgroup.WithContext(ctx)
-	g.SetLimit(2)
-	for _, f := range files {
+	queue := make(chan textBatch, workers)
+	g.Go(func() error {
+		defer close(queue)
+		readers, ctx := errgroup.WithContext(ctx)
+		readers.SetLimit(workers)
+		for _, i := range which {
+			if ctx.Err() != nil {
+				break
+			}
+			readers.Go(func() error { return readTexts(ctx, files[i], i, queue) })
+		}
+		return readers.Wait()
+	})
+	for range workers {
 		g.Go(func() error {
-			st, err := c.file(ctx, f, a, want)
-			if err != nil {
-				return err
+			w := newWorker()
+			for b := range queue {
+				err := ctx.Err()
+				if err == nil {
+					err = w.batch(b)
+				}
+				b.texts.Release()
+				if err != nil {
+					// The reader sees the context end; what it has queued is released here.
+					for b := range queue {
+						b.texts.Release()
+					}
+					return err
+				}
 			}
-			mu.Lock()
-			defer mu.Unlock()
-			total.Docs += st.docs
-			total.SumTotalTermFreq += st.sum
-			for t := range want {
-				total.DocFreq[t] += st.freq[t]
-			}
-			return nil
+			return w.done()
 		})
 	}
-	return total, g.Wait()
+	if err := g.Wait(); err != nil {
+		return errs.Wrap(errs.KindOf(err), "search.text", err)
+	}
+	return nil
 }
 
-func (c *TextCache) file(ctx context.Context, f TextFile, a *analysis.Analyzer, want map[string]int) (*fileStats, error) {
-	key := a.Fingerprint() + "\x00" + f.Key
-	c.mu.Lock()
-	known := c.files[key]
-	c.mu.Unlock()
-	missing := known == nil
-	if known != nil {
-		for t := range want {
-			if _, ok := known.freq[t]; !ok {
-				missing = true
-			}
-		}
+func readTexts(ctx context.Context, f TextFile, file int, queue chan<- textBatch) error {
+	if err := ctx.Err(); err != nil {
+		return err
 	}
-	if !missing {
-		return known, nil
-	}
-	st := &fileStats{freq: make(map[string]int64, len(want))}
-	if known != nil {
-		for t, n := range known.freq {
-			st.freq[t] = n
-		}
-	}
-	counts := make([]int64, len(want))
-	last := make([]int64, len(want)) // the row a term was last seen in, from 1
 	r, err := f.Read(ctx)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	defer r.Release()
-	var s analysis.Scratch
-	row := int64(0)
+	first := int64(0)
 	for r.Next() {
-		col, ok := r.RecordBatch().Column(0).(*array.String)
-		if !ok {
-			return nil, errs.New(errs.Invalid, "search.text", "text search needs a column of type VARCHAR")
+		rec := r.RecordBatch()
+		if rec.NumCols() == 0 {
+			return errs.New(errs.Internal, "search.text", "a batch without a column", errs.On(f.Key))
 		}
-		for i := range col.Len() {
-			row++
-			if col.IsNull(i) {
-				continue
-			}
-			st.docs++
-			a.Each(col.Value(i), &s, func(t analysis.Token) {
-				st.sum++
-				if k, ok := want[string(t.Term)]; ok && last[k] != row {
-					last[k] = row
-					counts[k]++
-				}
-			})
+		t, err := textsOf(rec.Column(0))
+		if err != nil {
+			return err
 		}
+		t.Retain()
+		select {
+		case queue <- textBatch{file, first, t}:
+		case <-ctx.Done():
+			t.Release()
+			return ctx.Err()
+		}
+		first += rec.NumRows()
 	}
-	if err := r.Err(); err != nil {
-		return nil, err
-	}
-	for t, k := range want {
-		st.freq[t] = counts[k]
-	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.terms += len(st.freq); c.terms > maxCachedTerms {
-		clear(c.files)
-		c.terms = len(st.freq)
-	}
-	c.files[key] = st
-	return st, nil
+	return r.Err()
 }
