@@ -110,9 +110,8 @@ func pathKey(location string) string {
 		p = p[i+3:]
 		j := strings.IndexByte(p, '/')
 		if j < 0 {
-			return "/" + p
+			return "/" // a whole bucket
 		}
-		// file://data/x, written by engines that prefix a relative path, keeps no authority: it is compared like data/x.
 		p = p[j:]
 	} else if i := strings.Index(p, ":/"); i > 0 && !strings.Contains(p[:i], "/") {
 		p = p[i+1:]
