@@ -359,6 +359,11 @@ func TestReadOnlyDirectoryIsDeniedWithAHint(t *testing.T) {
 	if err := os.Chmod(dir, 0o500); err != nil {
 		t.Fatal(err)
 	}
+	t.Cleanup(func() {
+		if err := os.Chmod(dir, 0o700); err != nil { // so that it can be removed
+			t.Error(err)
+		}
+	})
 	refusesToWrite(t, dir)
 }
 

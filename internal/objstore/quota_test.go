@@ -128,7 +128,8 @@ func TestQuotaSeesOthers(t *testing.T) {
 
 func TestQuotaCountsConcurrentChanges(t *testing.T) {
 	m := objstore.NewMemory("t")
-	q := quota(t, m, 1<<20)
+	// Slow enough for changes of one name to overlap if they could.
+	q := quota(t, faulty(t, m, "delay=50us put * \n delay=20us stat *"), 1<<20)
 	var wg sync.WaitGroup
 	for g := range 8 {
 		wg.Go(func() {
