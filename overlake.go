@@ -180,9 +180,8 @@ func (s *Session) SQL(ctx context.Context, query string, args ...any) (*Rows, er
 	if len(list) == 0 {
 		return nil, errs.New(errs.Invalid, "overlake.sql", "there is no statement in the text")
 	}
-	converted := arguments(args)
 	for i, st := range list {
-		res, err := s.s.Run(ctx, st, converted...)
+		res, err := s.s.Run(ctx, st, arguments(args, len(list), st)...)
 		if err != nil {
 			return nil, inScript(list, i, err)
 		}
@@ -207,9 +206,8 @@ func (s *Session) Script(ctx context.Context, script string, args ...any) iter.S
 			yield(nil, err)
 			return
 		}
-		converted := arguments(args)
 		for i, st := range list {
-			res, err := s.s.Run(ctx, st, converted...)
+			res, err := s.s.Run(ctx, st, arguments(args, len(list), st)...)
 			if err != nil {
 				yield(nil, inScript(list, i, err))
 				return
@@ -244,9 +242,12 @@ func inScript[T any](list []T, i int, err error) error {
 	return errs.Wrap(errs.KindOf(err), "overlake.sql", fmt.Errorf("statement %d: %w", i+1, err), errs.Hint("%s", errs.HintOf(err)))
 }
 
-// arguments gives vectors their text form: it is exact, and the engine parses it once where a list would be copied for
+// arguments converts the arguments of a statement; those of a script go to its statements that have parameters. It gives vectors their text form: it is exact, and the engine parses it once where a list would be copied for
 // every row.
-func arguments(args []any) []sql.Arg {
+func arguments(args []any, statements int, st sql.Statement) []sql.Arg {
+	if statements > 1 && !st.HasParams() {
+		return nil
+	}
 	out := make([]sql.Arg, len(args))
 	for i, a := range args {
 		if n, ok := a.(Named); ok {

@@ -17,6 +17,8 @@ const (
 	negativeDot = "<!>"
 	// checkFunction checks the number of dimensions of a vector.
 	checkFunction = "overlake_vector"
+	// listFunction makes a vector of a list of floats: a cast between the two would keep the list's type.
+	listFunction = "overlake_list_vector"
 )
 
 // registerVectors teaches an engine pgvector's casts, operators and functions.
@@ -123,6 +125,10 @@ func registerVectors(db *engine.DB) error {
 	})
 	scalar("binary_quantize", one, engine.Text, func(i int, a []engine.Column, out *engine.Output) error {
 		out.Text(i, pgvector.Quantize(a[0].Floats(i)))
+		return nil
+	})
+	scalar(listFunction, []engine.Type{engine.FloatList}, engine.Vector, func(i int, a []engine.Column, out *engine.Output) error {
+		out.Floats(i, a[0].Floats(i))
 		return nil
 	})
 	scalar(checkFunction, []engine.Type{engine.Vector, engine.Int32}, engine.Vector, func(i int, a []engine.Column, out *engine.Output) error {

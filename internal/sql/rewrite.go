@@ -76,6 +76,10 @@ func (w *rewriting) locate(err error) error {
 // rewrite prepares a SELECT for the engine.
 func (q *statement) rewrite(text string) (*rewriting, error) {
 	w := &rewriting{original: text, text: text}
+	// Parameters get their numbers first: expanding may repeat or move them.
+	if err := q.number(w); err != nil {
+		return nil, err
+	}
 	if err := q.expand(w); err != nil {
 		return nil, err
 	}
@@ -101,18 +105,10 @@ func (q *statement) dialect(w *rewriting) error {
 		return err
 	}
 	var edits []lex.Edit
-	params := 0
 	for i, t := range tokens {
 		switch {
 		case t.Kind == lex.Op && t.Text == "<#>":
 			edits = append(edits, lex.Edit{Start: t.Start, End: t.End, New: negativeDot})
-		case t.Kind == lex.Param && t.Text == "?":
-			params++
-			edits = append(edits, lex.Edit{Start: t.Start, End: t.End, New: "$" + strconv.Itoa(params)})
-		case t.Kind == lex.Param:
-			if n, err := strconv.Atoi(t.Text[1:]); err == nil {
-				params = max(params, n)
-			}
 		case t.Is("vector") && i+1 < len(tokens) && tokens[i+1].Is("(") && i > 0 && (tokens[i-1].Text == "::" || tokens[i-1].Is("AS")):
 			e, err := typmod(w.text, tokens, i)
 			if err != nil {
@@ -125,11 +121,31 @@ func (q *statement) dialect(w *rewriting) error {
 			}
 		}
 	}
-	if err := checkArgs(params, q.args); err != nil {
-		return err
-	}
 	w.splice(edits)
 	return nil
+}
+
+// number turns each ? into $1, $2 … and checks that no more values were given than there are parameters.
+func (q *statement) number(w *rewriting) error {
+	tokens, err := lex.Tokens(w.text)
+	if err != nil {
+		return err
+	}
+	var edits []lex.Edit
+	params := 0
+	for _, t := range tokens {
+		if t.Kind != lex.Param {
+			continue
+		}
+		if t.Text == "?" {
+			params++
+			edits = append(edits, lex.Edit{Start: t.Start, End: t.End, New: "$" + strconv.Itoa(params)})
+		} else if n, err := strconv.Atoi(t.Text[1:]); err == nil {
+			params = max(params, n)
+		}
+	}
+	w.splice(edits)
+	return checkArgs(params, q.args)
 }
 
 // typmod turns x::vector(n) and CAST(x AS vector(n)) into a check around a cast without n.

@@ -166,7 +166,7 @@ func (q *statement) paths(t *lake.Table, plan *lake.Plan) ([]string, bool, error
 // feed reads the files in Go.
 func (q *statement) feed(t *lake.Table, ref lake.Ref, plan *lake.Plan) (string, error) {
 	from, release, err := q.s.env.engine.NewFeed(plan.Schema, func() (array.RecordReader, error) {
-		return t.ReadPlan(q.ctx, plan, ref), nil
+		return t.LiveRows(q.ctx, plan, ref), nil
 	})
 	if err != nil {
 		return "", err
@@ -176,7 +176,7 @@ func (q *statement) feed(t *lake.Table, ref lake.Ref, plan *lake.Plan) (string, 
 	for i, f := range plan.Schema.Fields() {
 		cols[i] = quoteIdent(f.Name)
 		if isVector(f) {
-			cols[i] = cols[i] + "::vector AS " + cols[i]
+			cols[i] = listFunction + "(" + cols[i] + ") AS " + cols[i]
 		} else if v, _ := f.Metadata.GetValue(icebergType); v == "uuid" {
 			cols[i] = "lower(hex(" + cols[i] + "))::UUID AS " + cols[i]
 		}

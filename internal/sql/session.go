@@ -69,6 +69,9 @@ func (e *Env) NewSession(schema string) *Session {
 // Arg is a parameter value: by position when Name is empty.
 type Arg = engine.Arg
 
+// Statement is one statement of a script.
+type Statement = lex.Statement
+
 // Split cuts a script into statements.
 func Split(script string) ([]lex.Statement, error) { return lex.Split(script) }
 

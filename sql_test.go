@@ -1,0 +1,284 @@
+package overlake_test
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/overlakedb/overlake"
+	"github.com/overlakedb/overlake/internal/render"
+)
+
+var rewrite = flag.Bool("rewrite", false, "rewrite the answers in testdata/sql")
+
+// varying is what differs from run to run in an answer.
+var varying = regexp.MustCompile(`snapshot [1-9][0-9]{9,}|[0-9]+(\.[0-9])? (B|KiB|MiB)\)|about [0-9]+ rows|/[^ ]*TestSQL[^ ]*|[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:]{8}Z; list|[0-9a-f-]{36}`)
+
+// TestSQL runs the scripts of testdata/sql: statements end in a semicolon at the end of a line, and what follows up to an
+// empty line is the answer as csv, or the error with its kind and hint. -rewrite writes the answers anew; read them then.
+func TestSQL(t *testing.T) {
+	scripts, err := filepath.Glob("testdata/sql/*.txt")
+	if err != nil || len(scripts) == 0 {
+		t.Fatal("no scripts", err)
+	}
+	for _, script := range scripts {
+		for _, place := range []string{"local", "memory"} {
+			t.Run(strings.TrimSuffix(filepath.Base(script), ".txt")+"/"+place, func(t *testing.T) {
+				warehouse := "mem://" + t.Name()
+				if place == "local" {
+					warehouse = filepath.Join(t.TempDir(), "warehouse")
+				}
+				db, err := overlake.Open(t.Context(), warehouse, overlake.Options{Export: []string{t.TempDir()}})
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer db.Close()
+				data, err := os.ReadFile(script)
+				if err != nil {
+					t.Fatal(err)
+				}
+				var out strings.Builder
+				for _, block := range strings.Split(strings.TrimRight(string(data), "\n"), "\n\n") {
+					i := strings.Index(block, ";\n")
+					statement, want := block, ""
+					if i >= 0 {
+						statement, want = block[:i+1], block[i+2:]
+					}
+					if strings.HasPrefix(strings.TrimSpace(statement), "#") {
+						out.WriteString(block + "\n\n")
+						continue
+					}
+					got := strings.TrimRight(answer(t.Context(), db, statement), "\n")
+					if got != strings.TrimRight(want, "\n") && !*rewrite {
+						t.Errorf("%s\n got: %s\nwant: %s", statement, got, want)
+					}
+					out.WriteString(statement + "\n" + got + "\n\n")
+				}
+				if *rewrite && place == "local" {
+					if err := os.WriteFile(script, []byte(strings.TrimRight(out.String(), "\n")+"\n"), 0o644); err != nil {
+						t.Fatal(err)
+					}
+				}
+			})
+		}
+	}
+}
+
+func answer(ctx context.Context, db *overlake.DB, statement string) string {
+	rows, err := db.SQL(ctx, statement)
+	var b strings.Builder
+	if err == nil {
+		defer rows.Close()
+		if !rows.HasRows() {
+			return fmt.Sprintf("%s %d", rows.Tag(), rows.RowsAffected())
+		}
+		var w render.Writer
+		if w, err = render.NewWriter(&b, render.CSV, rows.Schema(), render.Options{}); err == nil {
+			for rows.Next() && err == nil {
+				err = w.Write(rows.RecordBatch())
+			}
+			if err == nil {
+				err = rows.Err()
+			}
+			if err == nil {
+				err = w.Close()
+			}
+		}
+	}
+	if err != nil {
+		s := fmt.Sprintf("error %v: %v", overlake.KindOf(err), err)
+		if hint := overlake.HintOf(err); hint != "" {
+			s += "\nhint: " + hint
+		}
+		return strings.ReplaceAll(varying.ReplaceAllString(s, "…"), "\n\n", "\n")
+	}
+	return strings.ReplaceAll(varying.ReplaceAllString(b.String(), "…"), "\n\n", "\n")
+}
+
+// TestExplain says what is pruned, and why.
+func TestExplain(t *testing.T) {
+	db, err := overlake.Open(t.Context(), t.TempDir(), overlake.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	if _, err := db.SQL(t.Context(), "CREATE TABLE t (id INTEGER, lang VARCHAR, v vector(2)) PARTITIONED BY (lang); INSERT INTO t VALUES (1, 'en', '[1,0]'), (2, 'de', '[0,1]'); INSERT INTO t VALUES (100, 'en', NULL)"); err != nil {
+		t.Fatal(err)
+	}
+	for query, want := range map[string]string{
+		"SELECT id FROM t WHERE lang = 'en'":                 "3 files, 1 pruned by partition, 0 pruned by statistics, 2 scanned",
+		"SELECT id FROM t WHERE id > 50":                     "3 files, 0 pruned by partition, 2 pruned by statistics, 1 scanned",
+		"SELECT id FROM t WHERE id > 50 OR lang = 'de'":      "2 scanned",
+		"SELECT id FROM t x LEFT JOIN t y USING (id)":        "3 scanned",
+		"SELECT id FROM t ORDER BY v <-> '[1,1]' LIMIT 1":    "vector distance <->: exact",
+		"SELECT id FROM t WHERE match(lang, 'en')":           "text match(main.t.lang, 'en'): analyzer standard",
+		"SELECT id FROM t WHERE id BETWEEN 2 AND 3":          "1 scanned",
+		"SELECT id FROM t WHERE NOT (lang <> 'en') AND id=1": "1 scanned",
+	} {
+		if got := answer(t.Context(), db, "EXPLAIN "+query); !strings.Contains(got, want) {
+			t.Errorf("%s: no %q in\n%s", query, want, got)
+		}
+		if got := answer(t.Context(), db, "EXPLAIN ANALYZE "+query); !strings.Contains(got, want) || !strings.Contains(got, "ran in") {
+			t.Errorf("ANALYZE %s:\n%s", query, got)
+		}
+	}
+}
+
+func TestTwoProcessesCreateOneTable(t *testing.T) {
+	dir := t.TempDir()
+	var dbs []*overlake.DB
+	for range 2 {
+		db, err := overlake.Open(t.Context(), dir, overlake.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer db.Close()
+		dbs = append(dbs, db)
+	}
+	created := 0
+	for _, db := range dbs {
+		if _, err := db.SQL(t.Context(), "CREATE TABLE t (i INTEGER)"); err == nil {
+			created++
+		} else if overlake.KindOf(err) != overlake.KindExists {
+			t.Error(err)
+		}
+	}
+	if created != 1 {
+		t.Errorf("%d creators won", created)
+	}
+}
+
+func TestQuotaAndReadOnly(t *testing.T) {
+	dir := t.TempDir()
+	db, err := overlake.Open(t.Context(), dir, overlake.Options{Quota: 20_000})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := db.SQL(t.Context(), "CREATE TABLE t (s VARCHAR); INSERT INTO t VALUES ('a')"); err != nil {
+		t.Fatal(err)
+	}
+	_, err = db.SQL(t.Context(), "INSERT INTO t SELECT md5(i::VARCHAR) FROM range(100000) r(i)")
+	if overlake.KindOf(err) != overlake.KindExhausted || overlake.HintOf(err) == "" {
+		t.Errorf("over the quota: %v", err)
+	}
+	if got := answer(t.Context(), db, "SELECT count(*) AS n FROM t"); got != "n\n1\n" {
+		t.Errorf("after a failed insert: %s", got)
+	}
+	if err := db.Close(); err != nil {
+		t.Error(err)
+	}
+	db, err = overlake.Open(t.Context(), dir, overlake.Options{ReadOnly: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	for _, s := range []string{"INSERT INTO t VALUES ('b')", "DROP TABLE t", "CREATE TABLE u (i INTEGER)", "ALTER TABLE t ADD COLUMN x INTEGER"} {
+		if _, err := db.SQL(t.Context(), s); overlake.KindOf(err) != overlake.KindDenied || overlake.HintOf(err) == "" {
+			t.Errorf("%s on a read-only warehouse: %v", s, err)
+		}
+	}
+}
+
+func TestArgumentsAndCancel(t *testing.T) {
+	db, err := overlake.Open(t.Context(), "mem://"+t.Name(), overlake.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	rows, err := db.SQL(t.Context(), "SELECT ?::vector <-> ?, $name || '!'", []float32{1, 2}, "[1,3]", overlake.Named{Name: "name", Value: "x"})
+	if err == nil {
+		rows.Close()
+		t.Error("? and $name together were accepted by the engine")
+	}
+	rows, err = db.SQL(t.Context(), "SELECT ?::vector <-> ?, ? || '!'", []float32{1, 2}, "[1,3]", "x")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for r, err := range rows.Values() {
+		if err != nil || r[0] != 1.0 || r[1] != "x!" {
+			t.Error(r, err)
+		}
+	}
+	if _, err := db.SQL(t.Context(), "SELECT ?", 1, 2); overlake.KindOf(err) != overlake.KindInvalid {
+		t.Errorf("too many arguments: %v", err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	rows, err = db.SQL(ctx, "SELECT a.i FROM range(100000000) a(i), range(1000) b(i)")
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows.Next()
+	cancel()
+	for rows.Next() {
+	}
+	if overlake.KindOf(rows.Err()) != overlake.KindCanceled {
+		t.Error(rows.Err())
+	}
+	rows.Close()
+}
+
+func ExampleDB_SQL() {
+	ctx := context.Background()
+	db, err := overlake.Open(ctx, "mem://example", overlake.Options{})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer db.Close()
+	rows, err := db.SQL(ctx, `CREATE TABLE docs (id INTEGER, title VARCHAR, embedding vector(2));
+		INSERT INTO docs VALUES (1, 'a red fox', '[1,0]'), (2, 'a lazy dog', '[0,1]');
+		SELECT title FROM docs ORDER BY embedding <-> ? LIMIT 1`, []float32{0.9, 0.1})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	for row, err := range rows.Values() {
+		fmt.Println(row[0], err)
+	}
+	// Output: a red fox <nil>
+}
+
+func ExampleTable_Query() {
+	ctx := context.Background()
+	db, err := overlake.Open(ctx, "mem://example-query", overlake.Options{})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer db.Close()
+	if _, err := db.SQL(ctx, `CREATE TABLE docs (id INTEGER, body VARCHAR, embedding vector(2));
+		INSERT INTO docs VALUES (1, 'the red fox', '[1,0]'), (2, 'a lazy dog', '[0,1]'), (3, 'red dogs', '[1,1]')`); err != nil {
+		fmt.Println(err)
+		return
+	}
+	docs, err := db.Table(ctx, "docs")
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	for _, q := range []*overlake.Query{
+		docs.Query().Where("id > ?", 1).Near("embedding", []float32{1, 0}).Select("id").Limit(2),
+		docs.Query().Match("body", "red").Select("id").OrderBy("id"),
+		docs.Query().Near("embedding", []float32{0, 1}, overlake.Cosine).Match("body", "dog").Select("id").Limit(1),
+	} {
+		rows, err := q.Rows(ctx)
+		if err != nil {
+			fmt.Println(err)
+			return
+		}
+		for row, err := range rows.Values() {
+			fmt.Printf("%v %.3f %v\n", row[0], row[1], err)
+		}
+	}
+	// Output:
+	// 3 1.000 <nil>
+	// 2 1.414 <nil>
+	// 3 0.524 <nil>
+	// 1 0.447 <nil>
+	// 2 0.033 <nil>
+}
