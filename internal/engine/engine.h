@@ -18,8 +18,9 @@ duckdb_state ov_live_register(duckdb_connection con);
 
 duckdb_state ov_vector_aggregates(duckdb_connection con, duckdb_logical_type vector);
 
-bool ov_file_add(const char *path, const char *real, bool writable);
+bool ov_file_add(const char *path, const char *real, bool writable, int64_t id, int64_t size);
 void ov_file_remove(const char *path);
+int64_t ov_file_count(void);
 
 // One running statement.
 typedef struct {

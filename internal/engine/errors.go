@@ -24,9 +24,19 @@ type SQLError struct {
 	Name       string // the function, column or table the error is about
 	Call       string // for NO_MATCHING_FUNCTION: the call with its types, such as "sum(vector)"
 	Candidates string // what could have been meant, separated by commas
+
+	cause error // what the reader of a file said
 }
 
-func (e *SQLError) Error() string { return e.Message }
+func (e *SQLError) Error() string {
+	if e.cause != nil {
+		return e.cause.Error()
+	}
+	return e.Message
+}
+
+// Unwrap gives the error of a file's reader, when one made the statement fail.
+func (e *SQLError) Unwrap() error { return e.cause }
 
 // AsSQLError finds the SQLError in a chain.
 func AsSQLError(err error) (*SQLError, bool) {
@@ -65,8 +75,13 @@ func classify(op, text string) error {
 	} else if i := strings.Index(text, " Error: "); i > 0 && i < 40 {
 		e.Type, e.Message = text[:i], text[i+len(" Error: "):]
 	}
-	aboutFile := strings.Contains(e.Message, "/.overlake-files/")
-	e.Message = strings.TrimSpace(nameFiles(e.Message))
+	named, aboutFile, cause := nameFiles(e.Message)
+	e.Message = strings.TrimSpace(named)
+	if cause != nil {
+		// What the reader of the file said tells more than the error number that DuckDB saw.
+		e.cause = cause
+		return errs.Wrap(errs.KindOf(cause), op, e)
+	}
 	var opts []errs.Option
 	// DuckDB puts its advice behind the message; we print advice on a line of its own.
 	if i := strings.Index(e.Message, "\nDid you mean "); i >= 0 {

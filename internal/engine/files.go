@@ -7,114 +7,279 @@ package engine
 import "C"
 
 import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
 	"path/filepath"
 	"regexp"
 	"strconv"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"unsafe"
 
 	"github.com/overlakedb/overlake/internal/errs"
 )
 
-var lastFile atomic.Int64
+// A file is what a virtual path stands for.
+type file struct {
+	name   string // for messages: the real path, or what AddReader was told
+	reader io.ReaderAt
+	size   int64
+	ctx    context.Context
 
-// realPaths maps virtual paths to real ones, for error messages.
-var realPaths sync.Map
+	refs   int                   // the registration and every open descriptor; guarded by files
+	failed atomic.Pointer[error] // the last error of a read: the engine's message knows only an error number
+}
 
-var virtualPath = regexp.MustCompile(`/\.overlake-files/[0-9a-f]{32}/[0-9a-z]+(\.[a-z0-9]+)?`)
+// files are the registered ones of the process, by path for messages and by number for reads.
+var files = struct {
+	sync.Mutex
+	last   int64
+	byPath map[string]*file
+	byID   map[int64]*file
+}{byPath: map[string]*file{}, byID: map[int64]*file{}}
 
-// nameFiles puts the real paths into a message of DuckDB.
-func nameFiles(message string) string {
-	return virtualPath.ReplaceAllStringFunc(message, func(v string) string {
-		if real, ok := realPaths.Load(v); ok {
-			return real.(string)
-		}
-		return "a released file"
-	})
+// door is how the files come in: by the linker's wrapping (wrapped) or as links in a private directory (linked).
+type door interface {
+	// add makes a local file known under a path that ends in ext.
+	add(ext, local string, writable bool) (path string, remove func(), err error)
+	// addReader makes a file that Go reads known, whose reads are those of number id.
+	addReader(ext string, id int64, f *file) (path string, remove func(), err error)
+	// dir is the directory of the paths, with a slash at the end.
+	dir() string
 }
 
 // AddFile makes a file of this machine readable for queries and returns the path to use in SQL. The path keeps the
 // extension and holds no character that globbing or quoting knows. release forgets it; a query that opened the file
 // before goes on reading.
 func (db *DB) AddFile(localPath string) (path string, release func(), err error) {
-	return db.addFile(localPath, false)
+	return db.addFile(&file{name: localPath}, localPath, false)
 }
 
-// AddOutput is AddFile for the file that RunCopy writes.
+// AddOutput is AddFile for the file that RunCopy writes. It must not be one that exists and matters: it is overwritten.
 func (db *DB) AddOutput(localPath string) (path string, release func(), err error) {
-	return db.addFile(localPath, true)
+	return db.addFile(&file{name: localPath}, localPath, true)
 }
 
-func (db *DB) addFile(localPath string, writable bool) (string, func(), error) {
-	ext := filepath.Ext(localPath)
+// AddReader is AddFile for anything that can be read at an offset. The reader must allow calls from several goroutines.
+// When ctx ends, reads that are under way fail at once, whether or not the reader returns; it is the context of the query
+// that uses the file. Errors of the reader become the cause of the query's error. name is for messages.
+func (db *DB) AddReader(ctx context.Context, name string, r io.ReaderAt, size int64) (path string, release func(), err error) {
+	if size < 0 {
+		return "", nil, errs.Newf(errs.Invalid, "engine.file", "%s has a negative size", name)
+	}
+	return db.addFile(&file{name: name, reader: r, size: size, ctx: ctx}, name, false)
+}
+
+func (db *DB) addFile(f *file, name string, writable bool) (string, func(), error) {
+	if db.isClosing() {
+		return "", nil, errClosed("engine.file")
+	}
+	ext := filepath.Ext(name)
 	for _, c := range ext {
 		if c != '.' && (c < 'a' || c > 'z') && (c < '0' || c > '9') {
 			ext = ""
 			break
 		}
 	}
-	path := db.prefix + strconv.FormatInt(lastFile.Add(1), 36) + ext
-	virtual, real := C.CString(path), C.CString(localPath)
-	defer C.free(unsafe.Pointer(real))
-	if !C.ov_file_add(virtual, real, C.bool(writable)) {
-		C.free(unsafe.Pointer(virtual))
-		return "", nil, errs.New(errs.Exhausted, "engine.file", "out of memory", errs.On(localPath))
+	f.refs = 1
+	files.Lock()
+	files.last++
+	id := files.last
+	if f.reader != nil {
+		files.byID[id] = f
 	}
-	realPaths.Store(path, localPath)
-	var once atomic.Bool
+	files.Unlock()
+	var path string
+	var remove func()
+	var err error
+	if f.reader != nil {
+		path, remove, err = db.door.addReader(ext, id, f)
+	} else {
+		path, remove, err = db.door.add(ext, name, writable)
+	}
+	files.Lock()
+	defer files.Unlock()
+	if err != nil {
+		delete(files.byID, id)
+		return "", nil, errs.Wrap(errs.KindOf(err), "engine.file", err, errs.On(name))
+	}
+	files.byPath[path] = f
+	var once sync.Once
 	return path, func() {
-		if once.CompareAndSwap(false, true) {
-			realPaths.Delete(path)
-			C.ov_file_remove(virtual)
-			C.free(unsafe.Pointer(virtual))
-		}
+		once.Do(func() {
+			remove()
+			files.Lock()
+			defer files.Unlock()
+			delete(files.byPath, path)
+			drop(id, f)
+		})
 	}, nil
 }
 
-// LiveFile tells which rows of a file take part in a scan. Bit p%64 of word p/64 stands for row p.
-type LiveFile struct {
-	Rows    int64
-	Deleted []uint64 // set bits are deleted rows; nil: none
-	Allowed []uint64 // clear bits are rows an index ruled out; nil: none
+// drop gives a reference back; the lock of files is held.
+func drop(id int64, f *file) {
+	if f.refs--; f.refs == 0 {
+		delete(files.byID, id)
+	}
 }
 
-// NewLive registers the rows of a list of files, in the order of the list given to read_parquet, for the predicate
-// overlake_live(id, file_index, file_row_number). The words are copied. release must be called when the query is closed.
-func (db *DB) NewLive(files []LiveFile) (id int64, release func(), err error) {
-	full := errs.New(errs.Exhausted, "engine.live", "out of memory for the deleted rows of a scan")
-	h := C.ov_live_new(C.idx_t(len(files)))
-	if h == 0 {
-		return 0, nil, full
-	}
-	for i, f := range files {
-		n := (f.Rows + 63) / 64
-		if f.Deleted != nil && int64(len(f.Deleted)) < n || f.Allowed != nil && int64(len(f.Allowed)) < n {
-			C.ov_live_release(h)
-			return 0, nil, errs.Newf(errs.Internal, "engine.live", "file %d has %d rows and fewer bits", i, f.Rows)
-		}
-		if !C.ov_live_set(h, C.idx_t(i), C.int64_t(f.Rows), wordsOf(f.Deleted), wordsOf(f.Allowed)) {
-			C.ov_live_release(h)
-			return 0, nil, full
-		}
-	}
-	var once atomic.Bool
-	return int64(h), func() {
-		if once.CompareAndSwap(false, true) {
-			C.ov_live_release(h)
-		}
-	}, nil
+func fileByID(id C.int64_t) *file {
+	files.Lock()
+	defer files.Unlock()
+	return files.byID[int64(id)]
 }
 
-// LiveBytes is the memory that registered scans hold.
-func LiveBytes() int64 { return int64(C.ov_live_bytes()) }
+//export ovFileOpen
+func ovFileOpen(id C.int64_t) C.bool {
+	files.Lock()
+	defer files.Unlock()
+	f := files.byID[int64(id)]
+	if f == nil {
+		return false
+	}
+	f.refs++
+	return true
+}
 
-func wordsOf(w []uint64) *C.uint64_t {
-	if w == nil {
+//export ovFileClose
+func ovFileClose(id C.int64_t) {
+	files.Lock()
+	defer files.Unlock()
+	if f := files.byID[int64(id)]; f != nil {
+		drop(int64(id), f)
+	}
+}
+
+//export ovFileRead
+func ovFileRead(id C.int64_t, to unsafe.Pointer, n, at C.int64_t) C.int64_t {
+	f := fileByID(id)
+	if f == nil || at < 0 || n < 0 {
+		return -C.int64_t(syscall.EBADF)
+	}
+	n = min(n, max(C.int64_t(f.size)-at, 0))
+	if n == 0 {
+		return 0
+	}
+	if err := f.readAt(unsafe.Slice((*byte)(to), n), int64(at)); err != nil {
+		f.failed.Store(&err)
+		return -C.int64_t(errorNumber(err))
+	}
+	return n
+}
+
+// readPiece bounds the memory of a read that can be abandoned.
+const readPiece = 8 << 20
+
+// readAt fills p. With a context that can end, the reader works on memory of its own, because it may still be writing to
+// it after the engine was told that the read failed.
+func (f *file) readAt(p []byte, at int64) error {
+	if f.ctx.Done() == nil {
+		return f.fill(p, at)
+	}
+	for len(p) > 0 {
+		piece := make([]byte, min(len(p), readPiece))
+		done := make(chan error, 1)
+		go func() { done <- f.fill(piece, at) }()
+		select {
+		case err := <-done:
+			if err != nil {
+				return err
+			}
+		case <-f.ctx.Done():
+			return errs.Wrap(errs.Canceled, "engine.read", f.ctx.Err(), errs.On(f.name))
+		}
+		n := copy(p, piece)
+		p, at = p[n:], at+int64(n)
+	}
+	return nil
+}
+
+func (f *file) fill(p []byte, at int64) (err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			err = errs.Newf(errs.Internal, "engine.read", "reading panicked: %v", r)
+		}
+	}()
+	n, err := f.reader.ReadAt(p, at)
+	switch {
+	case n == len(p):
 		return nil
+	case err == nil || errors.Is(err, io.EOF):
+		return errs.New(errs.Corrupt, "engine.read", fmt.Sprintf("the file ends before its %d bytes", f.size), errs.On(f.name))
 	}
-	if len(w) == 0 {
-		w = []uint64{0}
+	return err
+}
+
+// errorNumber is what the engine is told of an error; the error itself is found again in fileError.
+func errorNumber(err error) syscall.Errno {
+	switch errs.KindOf(err) {
+	case errs.NotFound:
+		return syscall.ENOENT
+	case errs.Denied, errs.Unauthenticated:
+		return syscall.EACCES
+	case errs.Canceled:
+		return syscall.ECANCELED
 	}
-	return (*C.uint64_t)(unsafe.Pointer(unsafe.SliceData(w)))
+	return syscall.EIO
+}
+
+var virtualPath = regexp.MustCompile(`(?:/\.overlake-files/[0-9a-f]{32}|[^\s"'\[(]*/overlake-files-[0-9]+)/[0-9a-z]+(?:\.[a-z0-9]+)?`)
+
+// nameFiles puts the names of files into a message of DuckDB, and gives the Go error of the first file that had one.
+func nameFiles(message string) (named string, ours bool, cause error) {
+	files.Lock()
+	defer files.Unlock()
+	named = virtualPath.ReplaceAllStringFunc(message, func(v string) string {
+		ours = true
+		f := files.byPath[v]
+		if f == nil {
+			return "a released file"
+		}
+		if e := f.failed.Load(); e != nil && cause == nil {
+			cause = *e
+		}
+		return f.name
+	})
+	return named, ours, cause
+}
+
+// FileCount is the number of registered files, for tests of what is left behind.
+func FileCount() int {
+	files.Lock()
+	defer files.Unlock()
+	return len(files.byPath) + len(files.byID)
+}
+
+// wrapped registers files with the C of files.c.
+type wrapped struct {
+	prefix string
+	last   atomic.Int64
+}
+
+func (w *wrapped) dir() string { return w.prefix }
+
+func (w *wrapped) add(ext, local string, writable bool) (string, func(), error) {
+	real := C.CString(local)
+	defer C.free(unsafe.Pointer(real))
+	return w.put(ext, real, writable, 0, 0)
+}
+
+func (w *wrapped) addReader(ext string, id int64, f *file) (string, func(), error) {
+	return w.put(ext, nil, false, id, f.size)
+}
+
+func (w *wrapped) put(ext string, real *C.char, writable bool, id, size int64) (string, func(), error) {
+	path := w.prefix + strconv.FormatInt(w.last.Add(1), 36) + ext
+	virtual := C.CString(path)
+	if !C.ov_file_add(virtual, real, C.bool(writable), C.int64_t(id), C.int64_t(size)) {
+		C.free(unsafe.Pointer(virtual))
+		return "", nil, errs.New(errs.Exhausted, "engine.file", "out of memory")
+	}
+	return path, func() {
+		C.ov_file_remove(virtual)
+		C.free(unsafe.Pointer(virtual))
+	}, nil
 }
