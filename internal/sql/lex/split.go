@@ -39,6 +39,16 @@ type Statement struct {
 	Tokens []Token
 }
 
+// HasParams reports whether the statement has parameters.
+func (s Statement) HasParams() bool {
+	for _, t := range s.Tokens {
+		if t.Kind == Param {
+			return true
+		}
+	}
+	return false
+}
+
 // Split cuts a script at its semicolons. Statements without words are left out.
 func Split(script string) ([]Statement, error) {
 	tokens, err := Tokens(script)
