@@ -8,10 +8,12 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strings"
 
 	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/arrow-go/v18/arrow/memory"
 	"github.com/apache/arrow-go/v18/parquet"
+	"github.com/apache/arrow-go/v18/parquet/compress"
 	"github.com/apache/arrow-go/v18/parquet/file"
 	"github.com/apache/arrow-go/v18/parquet/metadata"
 	"github.com/apache/arrow-go/v18/parquet/pqarrow"
@@ -37,6 +39,7 @@ type File struct {
 	schema *arrow.Schema
 	// leafAt[i] is the first leaf of top-level column i; one more entry ends the last.
 	leafAt []int
+	rows   int64
 	groups []RowGroup
 	chunks [][]chunk
 	starts map[int64]bool // where column chunks begin
@@ -245,6 +248,10 @@ func (f *File) readGroups() error {
 			}
 			k := chunk{start: chunkStart(c), data: c.DataPageOffset(), uncompressed: max(c.TotalUncompressedSize(), 0)}
 			k.end = k.start + c.TotalCompressedSize()
+			if group.Rows == 0 { // writers leave all sorts of offsets where there is nothing
+				chunks[i] = chunk{}
+				continue
+			}
 			if k.start < 4 || c.TotalCompressedSize() < 0 || k.end > f.size || k.end < k.start || k.data < k.start || k.data > k.end || c.NumValues() < 0 {
 				return bad(g, "the column %s is said to lie at %d to %d of %d bytes", col.Path(), k.start, k.end, f.size)
 			}
@@ -260,9 +267,7 @@ func (f *File) readGroups() error {
 		f.groups = append(f.groups, group)
 		f.chunks = append(f.chunks, chunks)
 	}
-	if rows != f.md.GetNumRows() {
-		return corruptf("datafile.open", "the row groups have %d rows and the file %d", rows, f.md.GetNumRows())
-	}
+	f.rows = rows // the count for the whole file is wrong in files of some writers
 	return nil
 }
 
@@ -279,7 +284,7 @@ func chunkStart(c *metadata.ColumnChunkMetaData) int64 {
 func (f *File) Schema() *arrow.Schema { return f.schema }
 
 // Rows is the number of rows.
-func (f *File) Rows() int64 { return f.md.GetNumRows() }
+func (f *File) Rows() int64 { return f.rows }
 
 // RowGroups describes the row groups in file order.
 func (f *File) RowGroups() []RowGroup { return f.groups }
@@ -446,6 +451,12 @@ func (s *source) failure(op string, err error) error {
 	if s.err != nil {
 		return wrap(errs.Unavailable, op, s.err)
 	}
+	switch text := err.Error(); {
+	case strings.Contains(text, "exceeds configured limit"):
+		return errs.Wrap(errs.Exhausted, op, err)
+	case strings.Contains(text, "outside the Arrow nanosecond range"):
+		return errs.Wrap(errs.Unsupported, op, err)
+	}
 	return corrupt(op, err)
 }
 
@@ -463,6 +474,7 @@ func (f *File) session(ctx context.Context, buffer int64) (*session, error) {
 	s.props = parquet.NewReaderProperties(s.mem)
 	s.props.BufferedStreamEnabled = true // else every seek loads the whole column chunk
 	s.props.BufferSize = buffer
+	s.props.MaxCompressedPageSize, s.props.MaxUncompressedPageSize = f.limits.BatchBytes, f.limits.BatchBytes
 	var err error
 	if s.pr, err = file.NewParquetReader(s.src, file.WithReadProps(s.props), file.WithMetadata(f.md)); err != nil {
 		return nil, corrupt("datafile.read", err)
@@ -482,6 +494,18 @@ func (s *session) column(ctx context.Context, f *File, col int, groups []int) (*
 	leaves := map[int]bool{}
 	for i := f.leafAt[col]; i < f.leafAt[col+1]; i++ {
 		leaves[i] = true
+		for g, rg := range f.groups {
+			if rg.Rows == 0 {
+				continue
+			}
+			meta, err := f.md.RowGroup(g).ColumnChunk(i)
+			if err != nil {
+				return nil, err
+			}
+			if _, err := compress.GetCodec(meta.Compression()); err != nil {
+				return nil, errs.Wrap(errs.Unsupported, "datafile.read", err, errs.On(f.md.Schema.Column(i).Path()))
+			}
+		}
 		pages, err := s.pr.RowGroup(groups[0]).GetColumnPageReader(i)
 		if err != nil {
 			return nil, err

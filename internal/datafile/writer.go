@@ -175,7 +175,15 @@ func (l *layout) properties(opts WriterOptions) ([]parquet.WriterProperty, error
 		parquet.WithCreatedBy("overlake"),
 	}
 	for _, x := range l.leaves {
-		if l.shared[x.path] || !x.vector {
+		if l.shared[x.path] {
+			continue
+		}
+		if !x.vector {
+			if _, fixed := x.typ.(arrow.FixedWidthDataType); fixed {
+				// Numbers that hardly repeat, keys above all, show it on their first page; without this a chunk hashes a
+				// megabyte of them before it gives its dictionary up. Texts are worth the wait.
+				props = append(props, parquet.WithDictionaryCostFallbackFor(x.path, true))
+			}
 			continue
 		}
 		// Bounds over all elements of all vectors tell nothing and cost a pass over them.
