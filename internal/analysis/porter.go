@@ -72,7 +72,7 @@ type suffixRule struct{ from, to string }
 // decides, whether or not its stem is long enough.
 var (
 	step2 = [26][]suffixRule{
-		'a' - 'a': {{"ational", "ate"}, {"tional", "tion"}},
+		0:         {{"ational", "ate"}, {"tional", "tion"}},
 		'c' - 'a': {{"enci", "ence"}, {"anci", "ance"}},
 		'e' - 'a': {{"izer", "ize"}},
 		'l' - 'a': {{"bli", "ble"}, {"alli", "al"}, {"entli", "ent"}, {"eli", "e"}, {"ousli", "ous"}},
@@ -126,7 +126,7 @@ func applyRule[T byte | uint16](w []T, rules *[26][]suffixRule, key T) []T {
 
 // step4 holds the suffixes that step 4 removes, by the last letter but one.
 var step4 = [26][]string{
-	'a' - 'a': {"al"},
+	0:         {"al"},
 	'c' - 'a': {"ance", "ence"},
 	'e' - 'a': {"er"},
 	'i' - 'a': {"ic"},

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"hash/fnv"
 	"math/rand/v2"
+	"strconv"
 	"strings"
 	"testing"
 	"unicode"
@@ -117,8 +118,13 @@ func FuzzSegment(f *testing.F) {
 func TestChecksum(t *testing.T) {
 	h := fnv.New64a()
 	classes := unicodeClasses()
+	var line []byte
 	for r := rune(0); r <= unicode.MaxRune; r++ {
-		fmt.Fprintf(h, "%d %d %t %t,", classes.of(r), unicode.ToLower(r), unicode.IsLetter(r), unicode.In(r, unicode.Z))
+		line = strconv.AppendInt(line[:0], int64(classes.of(r)), 10)
+		line = strconv.AppendInt(append(line, ' '), int64(unicode.ToLower(r)), 10)
+		line = strconv.AppendBool(append(line, ' '), unicode.IsLetter(r))
+		line = strconv.AppendBool(append(line, ' '), unicode.In(r, unicode.Z))
+		h.Write(append(line, ','))
 	}
 	if got := fmt.Sprintf("%x", h.Sum64()); got != "5b8775b7ff32de86" {
 		t.Errorf("the characters of Unicode %s have the checksum %s", unicode.Version, got)

@@ -104,7 +104,9 @@ func evaluate(expr string) (got string, err error, ok bool) {
 		v, err := pgvector.Parse(m[1], nil)
 		return pgvector.Format(v), err, true
 	}
-	name, texts, numbers := "", []string{}, [2]int64{}
+	var name string
+	var texts []string
+	var numbers [2]int64
 	if m := infix.FindStringSubmatch(expr); m != nil {
 		name, texts = m[2], []string{m[1], m[3]}
 	} else if m := call.FindStringSubmatch(expr); m != nil {
