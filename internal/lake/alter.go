@@ -2,22 +2,27 @@ package lake
 
 import (
 	"context"
+	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"slices"
+	"strconv"
 	"strings"
+	"time"
 
 	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/iceberg-go"
 	"github.com/apache/iceberg-go/table"
+	"github.com/google/uuid"
 
 	"github.com/overlakedb/overlake/internal/errs"
 	"github.com/overlakedb/overlake/internal/predicate"
 )
 
 // SchemaChange is one of AddColumn, DropColumn, RenameColumn, PromoteColumn, DropNotNull.
-type SchemaChange interface{ change() }
+type SchemaChange interface{ apply(e *schemaEdit) error }
 
-// AddColumn adds an optional column at the end.
+// AddColumn adds a column at the end. A required one needs a default, unless the table never had rows.
 type AddColumn struct {
 	Field arrow.Field // with the metadata keys of Schema
 	// Default, when set, is the value of the rows there are and of rows that do not give one; it needs format version 3.
@@ -39,12 +44,6 @@ type PromoteColumn struct {
 // DropNotNull makes a column optional.
 type DropNotNull struct{ Name string }
 
-func (AddColumn) change()     {}
-func (DropColumn) change()    {}
-func (RenameColumn) change()  {}
-func (PromoteColumn) change() {}
-func (DropNotNull) change()   {}
-
 // AlterSchema applies changes in order, in one commit.
 func (t *Table) AlterSchema(ctx context.Context, changes ...SchemaChange) (*Table, error) {
 	if err := t.writable(); err != nil {
@@ -54,128 +53,237 @@ func (t *Table) AlterSchema(ctx context.Context, changes ...SchemaChange) (*Tabl
 }
 
 func (t *Table) alter(ctx context.Context, changes []SchemaChange, made *ledger) (*Table, error) {
-	tx := t.ice(ctx, made).NewTransaction()
-	up := tx.UpdateSchema(true, false)
-	declare := map[string]string{} // column name → declared type
-	var undeclare []string
-	cur := t.meta.CurrentSchema()
-	column := func(name string) (iceberg.NestedField, error) {
-		f, ok := cur.FindFieldByNameCaseInsensitive(name)
-		if !ok {
-			return f, errs.New(errs.NotFound, "lake.alter", "there is no such column", errs.On(name), errs.Hint("DESCRIBE %s lists the columns", t.id.Name))
-		}
-		return f, nil
-	}
+	now := t.meta.CurrentSchema()
+	e := &schemaEdit{t: t, fields: slices.Clone(now.Fields()), last: t.meta.LastColumnID(), set: iceberg.Properties{}}
 	for _, c := range changes {
-		switch c := c.(type) {
-		case AddColumn:
-			if _, ok := cur.FindFieldByNameCaseInsensitive(c.Field.Name); ok {
-				return nil, errs.New(errs.Exists, "lake.alter", "the column exists already", errs.On(c.Field.Name))
-			}
-			if !c.Field.Nullable && c.Default == nil && t.meta.CurrentSnapshot() != nil {
-				return nil, errs.New(errs.Invalid, "lake.alter", "a required column without a default would be NULL in the rows there are", errs.On(c.Field.Name),
-					errs.Hint("leave out NOT NULL"))
-			}
-			next := 1 << 20 // ids are assigned by UpdateSchema
-			typ, err := icebergType(c.Field, func() int { next++; return next })
-			if err != nil {
-				return nil, err
-			}
-			var def iceberg.Literal
-			if c.Default != nil {
-				if t.meta.Version() < 3 {
-					return nil, errs.New(errs.Unsupported, "lake.alter", "a default for a new column needs format version 3", errs.On(c.Field.Name),
-						errs.Hint("leave out DEFAULT; rows there are read as NULL"))
-				}
-				var ok bool
-				if def, ok = literalOf(c.Default, typ); !ok {
-					return nil, errs.New(errs.Invalid, "lake.alter", fmt.Sprintf("the default does not fit %s", typ), errs.On(c.Field.Name))
-				}
-			}
-			doc, _ := c.Field.Metadata.GetValue(DocKey)
-			up.AddColumn([]string{c.Field.Name}, typ, doc, !c.Field.Nullable, def)
-			if d, ok := c.Field.Metadata.GetValue(TypeKey); ok {
-				declare[c.Field.Name] = d
-			}
-		case DropColumn:
-			f, err := column(c.Name)
-			if err != nil {
-				return nil, err
-			}
-			spec := t.meta.PartitionSpec()
-			if len(spec.FieldsBySourceID(f.ID)) > 0 {
-				return nil, errs.New(errs.Invalid, "lake.alter", "the table is partitioned by this column", errs.On(f.Name))
-			}
-			if cur.NumFields() == 1 {
-				return nil, errs.New(errs.Invalid, "lake.alter", "the last column cannot be dropped", errs.On(f.Name), errs.Hint("use DROP TABLE"))
-			}
-			up.DeleteColumn([]string{f.Name})
-			undeclare = append(undeclare, typeProperty(f.ID))
-		case RenameColumn:
-			f, err := column(c.From)
-			if err != nil {
-				return nil, err
-			}
-			if o, ok := cur.FindFieldByNameCaseInsensitive(c.To); ok && o.ID != f.ID {
-				return nil, errs.New(errs.Exists, "lake.alter", "the column exists already", errs.On(c.To))
-			}
-			up.RenameColumn([]string{f.Name}, c.To)
-		case PromoteColumn:
-			f, err := column(c.Name)
-			if err != nil {
-				return nil, err
-			}
-			typ, err := icebergType(arrow.Field{Name: c.Name, Type: c.Type}, func() int { return 0 })
-			if err != nil {
-				return nil, err
-			}
-			if !promotes(f.Type, typ) {
-				return nil, errs.New(errs.Unsupported, "lake.alter", fmt.Sprintf("a column of type %s cannot become %s", f.Type, typ), errs.On(f.Name),
-					errs.Hint("INTEGER can become BIGINT, FLOAT can become DOUBLE, DECIMAL(p,s) can get more digits before the point"))
-			}
-			up.UpdateColumn([]string{f.Name}, table.ColumnUpdate{FieldType: iceberg.Optional[iceberg.Type]{Val: typ, Valid: true}})
-		case DropNotNull:
-			f, err := column(c.Name)
-			if err != nil {
-				return nil, err
-			}
-			up.UpdateColumn([]string{f.Name}, table.ColumnUpdate{Required: iceberg.Optional[bool]{Val: false, Valid: true}})
+		if err := c.apply(e); err != nil {
+			return nil, err
 		}
 	}
-	if err := up.Commit(); err != nil {
-		return nil, errs.Wrap(errs.Invalid, "lake.alter", err, errs.On(t.id.String()))
-	}
-	c, err := tx.TableCommit()
-	if err != nil {
-		return nil, errs.Wrap(errs.Internal, "lake.alter", err)
-	}
-	updates := c.Updates
-	// The ids and names that follow from the changes are known only now.
-	after, err := table.UpdateTableMetadata(t.meta, updates, t.location)
-	if err != nil {
-		return nil, errs.Wrap(errs.Invalid, "lake.alter", err, errs.On(t.id.String()))
-	}
-	set := iceberg.Properties{}
-	for name, d := range declare {
-		if f, ok := after.CurrentSchema().FindFieldByName(name); ok {
-			set[typeProperty(f.ID)] = d
-		}
-	}
+	after := iceberg.NewSchemaWithIdentifiers(0, now.IdentifierFieldIDs, e.fields...)
 	if old := t.meta.NameMapping(); old != nil {
 		// Keep every old name, so that old files without ids stay readable, and add the new ones.
-		m, err := nameMapping(extendMapping(old, after.CurrentSchema()))
+		m, err := nameMapping(extendMapping(old, after))
 		if err != nil {
 			return nil, errs.Wrap(errs.Internal, "lake.alter", err)
 		}
-		set[table.DefaultNameMappingKey] = m
+		e.set[table.DefaultNameMappingKey] = m
 	}
-	if len(set) > 0 {
-		updates = append(updates, table.NewSetPropertiesUpdate(set))
+	if err := checkProperties(e.set); err != nil {
+		return nil, err
 	}
-	if len(undeclare) > 0 {
-		updates = append(updates, table.NewRemovePropertiesUpdate(undeclare))
+	updates := []table.Update{table.NewAddSchemaUpdate(after), table.NewSetCurrentSchemaUpdate(-1)}
+	if len(e.remove) > 0 {
+		updates = append(updates, table.NewRemovePropertiesUpdate(e.remove))
 	}
-	return t.cat.commit(ctx, t, c.Requirements, updates)
+	if len(e.set) > 0 {
+		updates = append(updates, table.NewSetPropertiesUpdate(e.set))
+	}
+	return t.commitUpdates(ctx, []table.Requirement{
+		table.AssertTableUUID(t.meta.TableUUID()), table.AssertCurrentSchemaID(now.ID), table.AssertLastAssignedFieldID(t.meta.LastColumnID()),
+	}, updates, made)
+}
+
+// schemaEdit is a schema on its way to the next one. iceberg-go's UpdateSchema is not used: it looks up every change in the
+// schema as it was before all of them, and it writes defaults of dates, times and decimals in forms that other engines
+// refuse.
+type schemaEdit struct {
+	t      *Table
+	fields []iceberg.NestedField
+	last   int // the highest field id ever used
+	set    iceberg.Properties
+	remove []string
+}
+
+func (e *schemaEdit) next() int { e.last++; return e.last }
+
+// find gives the index of a column, or -1. Names that differ in case only are one name.
+func (e *schemaEdit) find(name string) int {
+	if i := slices.IndexFunc(e.fields, func(f iceberg.NestedField) bool { return f.Name == name }); i >= 0 {
+		return i
+	}
+	return slices.IndexFunc(e.fields, func(f iceberg.NestedField) bool { return strings.EqualFold(f.Name, name) })
+}
+
+func (e *schemaEdit) column(name string) (*iceberg.NestedField, error) {
+	if i := e.find(name); i >= 0 {
+		return &e.fields[i], nil
+	}
+	return nil, errs.New(errs.NotFound, "lake.alter", "there is no such column", errs.On(name), errs.Hint("DESCRIBE %s lists the columns", e.t.id.Name))
+}
+
+// free refuses names that a column has or that no column can have.
+func (e *schemaEdit) free(name string, self int) error {
+	if name == "" {
+		return errs.New(errs.Invalid, "lake.alter", "a column has no name")
+	}
+	if i := e.find(name); i >= 0 && i != self {
+		return errs.New(errs.Exists, "lake.alter", "the column exists already", errs.On(name))
+	}
+	return nil
+}
+
+func (c AddColumn) apply(e *schemaEdit) error {
+	if err := e.free(c.Field.Name, -1); err != nil {
+		return err
+	}
+	if !c.Field.Nullable && c.Default == nil && e.t.meta.CurrentSnapshot() != nil {
+		return errs.New(errs.Invalid, "lake.alter", "a required column without a default would be NULL in the rows there are", errs.On(c.Field.Name),
+			errs.Hint("leave out NOT NULL"))
+	}
+	f := iceberg.NestedField{ID: e.next(), Name: c.Field.Name, Required: !c.Field.Nullable}
+	f.Doc, _ = c.Field.Metadata.GetValue(DocKey)
+	var err error
+	if f.Type, err = icebergType(c.Field, e.next); err != nil {
+		return err
+	}
+	if err := fitsVersion(f, e.t.meta.Version()); err != nil {
+		return err
+	}
+	declared, err := declaration(c.Field, f.Type)
+	if err != nil {
+		return err
+	}
+	if declared != "" {
+		e.set[typeProperty(f.ID)] = declared
+	}
+	if c.Default != nil {
+		if e.t.meta.Version() < 3 {
+			return errs.New(errs.Unsupported, "lake.alter", "a default for a new column needs format version 3", errs.On(c.Field.Name),
+				errs.Hint("leave out DEFAULT; rows there are read as NULL"))
+		}
+		l, ok := literalOf(c.Default, f.Type)
+		if ok {
+			f.InitialDefault, ok = defaultJSON(l, f.Type)
+		}
+		if !ok {
+			return errs.New(errs.Invalid, "lake.alter", fmt.Sprintf("the default does not fit %s", f.Type), errs.On(c.Field.Name))
+		}
+		f.WriteDefault = f.InitialDefault
+	}
+	e.fields = append(e.fields, f)
+	return nil
+}
+
+func (c DropColumn) apply(e *schemaEdit) error {
+	f, err := e.column(c.Name)
+	if err != nil {
+		return err
+	}
+	used := ""
+	spec, order := e.t.meta.PartitionSpec(), e.t.meta.SortOrder()
+	if len(spec.FieldsBySourceID(f.ID)) > 0 {
+		used = "the table is partitioned by this column"
+	}
+	for _, s := range order.Fields() {
+		if s.SourceID() == f.ID {
+			used = "the table is sorted by this column"
+		}
+	}
+	if slices.Contains(e.t.meta.CurrentSchema().IdentifierFieldIDs, f.ID) {
+		used = "the column identifies rows"
+	}
+	if used != "" {
+		return errs.New(errs.Invalid, "lake.alter", used, errs.On(f.Name))
+	}
+	if len(e.fields) == 1 {
+		return errs.New(errs.Invalid, "lake.alter", "the last column cannot be dropped", errs.On(f.Name), errs.Hint("use DROP TABLE"))
+	}
+	for _, k := range []string{typeProperty(f.ID), bloomProperty + f.Name} {
+		if _, ok := e.t.meta.Properties()[k]; ok {
+			e.remove = append(e.remove, k)
+		}
+		delete(e.set, k)
+	}
+	id := f.ID
+	e.fields = slices.DeleteFunc(e.fields, func(o iceberg.NestedField) bool { return o.ID == id })
+	return nil
+}
+
+func (c RenameColumn) apply(e *schemaEdit) error {
+	f, err := e.column(c.From)
+	if err != nil {
+		return err
+	}
+	if err := e.free(c.To, e.find(c.From)); err != nil {
+		return err
+	}
+	// This property names a column by its name, so it goes along.
+	if v, ok := e.t.meta.Properties()[bloomProperty+f.Name]; ok {
+		e.remove = append(e.remove, bloomProperty+f.Name)
+		e.set[bloomProperty+c.To] = v
+	}
+	f.Name = c.To
+	return nil
+}
+
+func (c PromoteColumn) apply(e *schemaEdit) error {
+	f, err := e.column(c.Name)
+	if err != nil {
+		return err
+	}
+	typ, err := icebergType(arrow.Field{Name: c.Name, Type: c.Type}, e.next)
+	if err != nil {
+		return err
+	}
+	if !promotes(f.Type, typ) {
+		return errs.New(errs.Unsupported, "lake.alter", fmt.Sprintf("a column of type %s cannot become %s", f.Type, typ), errs.On(f.Name),
+			errs.Hint("INTEGER can become BIGINT, FLOAT can become DOUBLE, DECIMAL(p,s) can get more digits before the point"))
+	}
+	f.Type = typ
+	return nil
+}
+
+func (c DropNotNull) apply(e *schemaEdit) error {
+	f, err := e.column(c.Name)
+	if err != nil {
+		return err
+	}
+	if slices.Contains(e.t.meta.CurrentSchema().IdentifierFieldIDs, f.ID) {
+		return errs.New(errs.Invalid, "lake.alter", "the column identifies rows", errs.On(f.Name))
+	}
+	f.Required = false
+	return nil
+}
+
+// defaultJSON is a default as the metadata has it: the Iceberg specification, appendix D, "JSON single-value
+// serialization". false when the value has no such form.
+func defaultJSON(l iceberg.Literal, t iceberg.Type) (any, bool) {
+	const micros, nanos = "15:04:05.000000", "15:04:05.000000000"
+	switch v := l.Any().(type) {
+	case int32: // JSON numbers are read back as the wide types, so they are kept so from the start
+		return int64(v), true
+	case float32:
+		short, err := strconv.ParseFloat(strconv.FormatFloat(float64(v), 'g', -1, 32), 64)
+		return short, err == nil && v-v == 0
+	case float64:
+		return v, v-v == 0
+	case []byte:
+		return hex.EncodeToString(v), true
+	case uuid.UUID:
+		return v.String(), true
+	case iceberg.Decimal:
+		d, ok := t.(iceberg.DecimalType)
+		return v.Val.ToString(int32(v.Scale)), ok && d.Scale() == v.Scale && v.Val.FitsInPrecision(int32(d.Precision()))
+	case iceberg.Date:
+		return time.Unix(int64(v)*86400, 0).UTC().Format(time.DateOnly), true
+	case iceberg.Time:
+		return time.UnixMicro(int64(v)).UTC().Format(micros), true
+	case iceberg.Timestamp:
+		s := time.UnixMicro(int64(v)).UTC().Format("2006-01-02T" + micros)
+		if _, zoned := t.(iceberg.TimestampTzType); zoned {
+			s += "+00:00"
+		}
+		return s, true
+	case iceberg.TimestampNano:
+		s := time.Unix(0, int64(v)).UTC().Format("2006-01-02T" + nanos)
+		if _, zoned := t.(iceberg.TimestampTzNsType); zoned {
+			s += "+00:00"
+		}
+		return s, true
+	default:
+		return v, true // booleans, integers and texts are themselves
+	}
 }
 
 func promotes(from, to iceberg.Type) bool {
@@ -237,7 +345,7 @@ func (t *Table) SetProperties(ctx context.Context, set map[string]string, remove
 			return nil, errs.New(errs.Unsupported, "lake.properties", "this property cannot be changed", errs.On(k))
 		}
 	}
-	return t.commitRetrying(ctx, func(cur *Table, _ *ledger) (*Table, error) {
+	return t.commitRetrying(ctx, func(cur *Table, made *ledger) (*Table, error) {
 		var updates []table.Update
 		if len(set) > 0 {
 			updates = append(updates, table.NewSetPropertiesUpdate(iceberg.Properties(set)))
@@ -245,7 +353,7 @@ func (t *Table) SetProperties(ctx context.Context, set map[string]string, remove
 		if len(remove) > 0 {
 			updates = append(updates, table.NewRemovePropertiesUpdate(remove))
 		}
-		return cur.cat.commit(ctx, cur, []table.Requirement{table.AssertTableUUID(cur.meta.TableUUID())}, updates)
+		return cur.commitUpdates(ctx, []table.Requirement{table.AssertTableUUID(cur.meta.TableUUID())}, updates, made)
 	})
 }
 

@@ -22,8 +22,9 @@ import (
 // other pointer. version-hint.text only says where to start looking.
 //
 // Dropping a table writes one more version, which says so (a tombstone), by the same condition: commits that race with it
-// lose. Then everything else is removed, the tombstone last. A table created before that point takes the version after
-// the tombstone, so a removal that is still going on never meets a file of the new table.
+// lose. Then everything else is removed. The tombstone stays, and a new table of the name takes the version after it: so a
+// writer that still holds the old table never finds the version it wants to write free, and a removal that is still going
+// on never meets a file of the new table. Tombstones go with the schema, and with the next drop of the name.
 //
 // docs/format/catalog-file.md is the page for operators and other programs.
 type fileCatalog struct {
@@ -106,13 +107,16 @@ func (c *fileCatalog) DropNamespace(ctx context.Context, name string) error {
 		return errs.New(errs.Invalid, "lake.dropNamespace", fmt.Sprintf("the schema holds %d tables, or is the default one", len(tables)), errs.On(name),
 			errs.Hint("drop its tables first"))
 	}
-	// What interrupted drops left behind goes with the schema.
+	// Tombstones, and what interrupted drops left behind, go with the schema.
 	last, err := c.newest(ctx, name)
 	if err != nil {
 		return err
 	}
 	for table, v := range last {
 		if err := c.sweep(ctx, Ident{name, table}, v.n, nil); err != nil {
+			return err
+		}
+		if err := c.w.Delete(ctx, v.info.Name); err != nil {
 			return err
 		}
 	}
@@ -455,7 +459,7 @@ func (c *fileCatalog) swap(ctx context.Context, id Ident, n int, data []byte) (o
 		switch {
 		case rerr == nil && bytes.Equal(there, data):
 			return found, nil
-		case rerr == nil || kind == errs.Exists:
+		case rerr == nil || kind == errs.Exists && try == 1:
 			return objstore.Info{}, errs.New(errs.Conflict, "lake.commit", "another writer committed first", errs.On(id.String()))
 		case try == 3:
 			return objstore.Info{}, unknown(id, err)
@@ -550,8 +554,8 @@ func (c *fileCatalog) Drop(ctx context.Context, id Ident) error {
 	}
 }
 
-// sweep removes the files of a dropped table, the hint first, so that nobody starts from it, and the tombstone, version n,
-// last. Files of a table created since must stay: their first is version n+1, so when that one is not there after the
+// sweep removes the files of a dropped table except the tombstone, version n; the hint first, so that nobody starts from
+// it. Files of a table created since must stay: their first is version n+1, so when that one is not there after the
 // files were listed, none of the listed is of a new table; when it is, only files from before the tombstone are removed.
 func (c *fileCatalog) sweep(ctx context.Context, id Ident, n int, before []string) error {
 	mark := versionName(id, n)
@@ -571,7 +575,7 @@ func (c *fileCatalog) sweep(ctx context.Context, id Ident, n int, before []strin
 			}
 		}
 	}
-	return c.w.Delete(ctx, mark)
+	return nil
 }
 
 // objects lists everything below the directory of a table.

@@ -318,7 +318,7 @@ func (c *SQLiteCatalog) commit(ctx context.Context, t *Table, reqs []table.Requi
 	}
 	location, err := c.putMetadata(ctx, t.id, dir, metadataNumber(t.location)+1, meta)
 	if err != nil {
-		return nil, err
+		return nil, t.dropped(ctx, err)
 	}
 	won, err := c.point(ctx, t.id, location, `UPDATE iceberg_tables SET metadata_location = ?4, previous_metadata_location = ?5
 		WHERE catalog_name = ?1 AND table_namespace = ?2 AND table_name = ?3 AND metadata_location = ?5`, t.location)

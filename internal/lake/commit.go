@@ -187,13 +187,18 @@ func (t *Table) commitTx(ctx context.Context, tx *table.Transaction, made *ledge
 	if err != nil {
 		return nil, errs.Wrap(errs.Internal, "lake.commit", err, errs.On(t.id.String()))
 	}
+	return t.commitUpdates(ctx, c.Requirements, c.Updates, made)
+}
+
+// commitUpdates is the last step of every change: what it names is found again, then the pointer moves.
+func (t *Table) commitUpdates(ctx context.Context, reqs []table.Requirement, updates []table.Update, made *ledger) (*Table, error) {
 	if err := made.verify(ctx, t.io.store); err != nil {
 		return nil, t.dropped(ctx, err)
 	}
 	if err := ctx.Err(); err != nil { // the last chance to give up
 		return nil, errs.Wrap(errs.Canceled, "lake.commit", err, errs.On(t.id.String()))
 	}
-	return t.cat.commit(ctx, t, c.Requirements, c.Updates)
+	return t.cat.commit(ctx, t, reqs, updates)
 }
 
 // applyUpdates checks the requirements of a commit and makes its metadata. iceberg-go's catalogs report a requirement that

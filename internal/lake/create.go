@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/iceberg-go"
 	"github.com/apache/iceberg-go/table"
 
@@ -35,8 +36,13 @@ func newMetadata(spec CreateSpec, location string) (table.Metadata, error) {
 	if version != 2 && version != 3 {
 		return nil, errs.New(errs.Unsupported, "lake.create", fmt.Sprintf("tables are written in format version 2 or 3, not %d", version))
 	}
-	if version == 2 && strings.Contains(sc.String(), "_ns") {
-		return nil, errs.New(errs.Unsupported, "lake.create", "nanosecond timestamps need format version 3", errs.Hint(`add WITH ("format-version" = 3)`))
+	for i, f := range sc.Fields() {
+		if err := fitsVersion(f, version); err != nil {
+			return nil, err
+		}
+		if _, err := declaration(spec.Schema.Field(i), f.Type); err != nil {
+			return nil, err
+		}
 	}
 	props["format-version"] = strconv.Itoa(version)
 	if spec.Comment != "" {
@@ -55,6 +61,44 @@ func newMetadata(spec CreateSpec, location string) (table.Metadata, error) {
 	}
 	// Field ids may be assigned anew in NewMetadata; declarations follow the columns by name.
 	return redeclare(meta, sc)
+}
+
+// fitsVersion refuses columns of types that a format version does not have.
+func fitsVersion(f iceberg.NestedField, version int) error {
+	nanos := false
+	var walk func(t iceberg.Type)
+	walk = func(t iceberg.Type) {
+		switch t := t.(type) {
+		case iceberg.TimestampNsType, iceberg.TimestampTzNsType:
+			nanos = true
+		case iceberg.NestedType:
+			for _, c := range t.Fields() {
+				walk(c.Type)
+			}
+		}
+	}
+	if walk(f.Type); nanos && version < 3 {
+		return errs.New(errs.Unsupported, "lake.schema", "nanosecond timestamps need format version 3", errs.On(f.Name),
+			errs.Hint(`create the table with ("format-version" = 3), or cast the column to TIMESTAMP`))
+	}
+	return nil
+}
+
+// declaration is the declared type of a column, "" for none: a vector, of a list of FLOAT.
+func declaration(f arrow.Field, t iceberg.Type) (string, error) {
+	d, ok := f.Metadata.GetValue(TypeKey)
+	if !ok {
+		return "", nil
+	}
+	if _, ok := VectorDim(d); !ok {
+		return "", errs.New(errs.Invalid, "lake.schema", "a column can only be declared as vector or vector(n), not as "+strconv.Quote(d), errs.On(f.Name))
+	}
+	if l, ok := t.(*iceberg.ListType); ok {
+		if _, ok := l.Element.(iceberg.Float32Type); ok {
+			return d, nil
+		}
+	}
+	return "", errs.New(errs.Invalid, "lake.schema", fmt.Sprintf("a vector is a list of FLOAT, not %s", t), errs.On(f.Name))
 }
 
 // redeclare moves vector declarations to the ids that the columns really got.
