@@ -28,7 +28,7 @@ func (t *Table) absent(data *DataFile, f iceberg.NestedField, typ arrow.DataType
 			}
 			if v, ok := data.entry.partitionValue(pf.FieldID); ok {
 				c, err := constant(v, typ)
-				return c, true, errs.With(err, errs.On(f.Name))
+				return c, true, err
 			}
 		}
 	}
@@ -37,7 +37,7 @@ func (t *Table) absent(data *DataFile, f iceberg.NestedField, typ arrow.DataType
 	}
 	l, ok := defaultLiteral(f.InitialDefault, f.Type)
 	if !ok {
-		return nil, false, errs.New(errs.Unsupported, "lake.read", fmt.Sprintf("the default %.64v of a column of type %s", f.InitialDefault, f.Type), errs.On(f.Name))
+		return nil, false, errs.Newf(errs.Unsupported, "lake.read", "the default %.64v of column %s of type %s", f.InitialDefault, f.Name, f.Type)
 	}
 	c, err := constant(l, typ)
 	return c, true, err

@@ -59,8 +59,12 @@ func (f *fileIO) name(location string) (string, error) {
 			errs.Hint("mount it with the prefix that its files are below"))
 	}
 	p := f.prefixes[best]
-	name := strings.Trim(path.Join(p.to, strings.TrimPrefix(key, p.from)), "/")
-	return name, objstore.CheckName(name)
+	name := strings.Trim(p.to+"/"+strings.TrimPrefix(strings.TrimPrefix(key, p.from), "/"), "/")
+	if strings.Contains(name, "/./") || strings.HasPrefix(name, "./") {
+		name = strings.TrimPrefix(strings.ReplaceAll(name, "/./", "/"), "./")
+	}
+	// Paths that climb are refused here and never cleaned: what is above the table is not the table.
+	return name, errs.Wrap(errs.Denied, "lake.open", objstore.CheckName(name))
 }
 
 // location is the absolute location of a name.

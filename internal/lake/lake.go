@@ -140,6 +140,7 @@ type Table struct {
 	location string // of the metadata file
 	io       *fileIO
 	cat      committer // nil: no way to write
+	reload   func(ctx context.Context) (*Table, error)
 	shared   *shared
 }
 
@@ -312,9 +313,12 @@ func (t *Table) snapshot(ref Ref) (*table.Snapshot, error) {
 	return nil, missing("there was no snapshot at " + ref.AsOf.UTC().Format(time.RFC3339Nano))
 }
 
-// Refresh loads the newest version.
+// Refresh loads the newest version. A table mounted by a metadata file stays what it is.
 func (t *Table) Refresh(ctx context.Context) (*Table, error) {
-	if t.cat == nil {
+	switch {
+	case t.reload != nil:
+		return t.reload(ctx)
+	case t.cat == nil:
 		return t, nil
 	}
 	return t.cat.Load(ctx, t.id)

@@ -21,7 +21,10 @@ type MountOptions struct {
 
 // Mount opens a table of another engine from its files. The store has no write methods, so neither has the table.
 func Mount(ctx context.Context, id Ident, store objstore.Reader, opts MountOptions) (*Table, error) {
-	store = objstore.ReadOnly(store)
+	return mount(ctx, id, objstore.ReadOnly(store), opts, newShared())
+}
+
+func mount(ctx context.Context, id Ident, store objstore.Reader, opts MountOptions, caches *shared) (*Table, error) {
 	name := opts.Metadata
 	if name == "" {
 		var err error
@@ -42,7 +45,19 @@ func Mount(ctx context.Context, id Ident, store objstore.Reader, opts MountOptio
 	for from, to := range opts.Prefixes {
 		f.prefixes = append(f.prefixes, prefix{strings.TrimRight(pathKey(from), "/"), strings.Trim(to, "/")})
 	}
-	return &Table{id: id, meta: meta, location: f.location(name), io: f, shared: newShared()}, nil
+	t := &Table{id: id, meta: meta, location: f.location(name), io: f, shared: caches}
+	if opts.Metadata == "" {
+		t.reload = func(ctx context.Context) (*Table, error) {
+			switch newest, err := newestMetadata(ctx, store); {
+			case err != nil:
+				return nil, err
+			case newest == name:
+				return t, nil
+			}
+			return mount(ctx, id, store, opts, caches)
+		}
+	}
+	return t, nil
 }
 
 // newestMetadata finds the metadata file with the highest version: vN.metadata.json, NNNNN-uuid.metadata.json, both also

@@ -127,7 +127,7 @@ func (t *Table) sources(want []iceberg.NestedField, have []arrow.Field, n *fileN
 				return nil, err
 			}
 			if !known && w.Required {
-				return nil, errs.New(errs.Corrupt, "lake.read", "the file lacks a required column that has no default", errs.On(w.Name))
+				return nil, errs.Newf(errs.Corrupt, "lake.read", "the file lacks the required column %s, which has no default", w.Name)
 			}
 		} else if s.kids, err = t.nested(w.Type, have[s.at], n, path+"."+strings.ToLower(have[s.at].Name), data, w.Name); err != nil {
 			return nil, err
@@ -139,7 +139,7 @@ func (t *Table) sources(want []iceberg.NestedField, have []arrow.Field, n *fileN
 
 func (t *Table) nested(want iceberg.Type, have arrow.Field, n *fileNames, path string, data *DataFile, name string) ([]source, error) {
 	mismatch := func() error {
-		return errs.With(errs.Newf(errs.Corrupt, "lake.read", "the file holds %s where the table has %s", have.Type, want), errs.On(name))
+		return errs.Newf(errs.Corrupt, "lake.read", "column %s: the file holds %s where the table has %s", name, have.Type, want)
 	}
 	one := func(t *Table, want iceberg.Type, have arrow.Field, path string, at int) (source, error) {
 		kids, err := t.nested(want, have, n, path, data, name)
@@ -342,7 +342,7 @@ func (p *projected) cast(s *source, a arrow.Array, to arrow.DataType) (arrow.Arr
 		return a, nil
 	}
 	unfit := func(err error) error {
-		return errs.Wrap(errs.Corrupt, "lake.read", fmt.Errorf("the file holds %s where the table has %s: %w", from, to, err), errs.On(s.name))
+		return errs.Wrap(errs.Corrupt, "lake.read", fmt.Errorf("column %s: the file holds %s where the table has %s: %w", s.name, from, to, err))
 	}
 	if f, ok := from.(*arrow.TimestampType); ok {
 		if t, ok := to.(*arrow.TimestampType); ok {
