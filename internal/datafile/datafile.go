@@ -66,6 +66,9 @@ func guard(kind errs.Kind, op string, err *error) {
 		*err = errs.With(errs.Newf(errs.Exhausted, op, "the rows need more than the %d MiB that one batch may take", p.limit>>20),
 			errs.Hint("read fewer rows or columns at a time"))
 	default:
+		if fmt.Sprint(p) == "invalid logical type" { // newer than the library, so nothing is broken
+			kind = errs.Unsupported
+		}
 		*err = errs.Newf(kind, op, "the Parquet library failed: %v", p)
 	}
 }

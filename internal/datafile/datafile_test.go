@@ -4,8 +4,6 @@ import (
 	"bytes"
 	"fmt"
 	"math/rand/v2"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -16,7 +14,6 @@ import (
 
 	"github.com/overlakedb/overlake/internal/datafile"
 	"github.com/overlakedb/overlake/internal/errs"
-	"github.com/overlakedb/overlake/internal/testenv"
 )
 
 func id(n int) arrow.Metadata {
@@ -252,76 +249,4 @@ func TestConform(t *testing.T) {
 			t.Errorf("%s gave %v", name, err)
 		}
 	}
-}
-
-// readAll opens and reads bytes that may be anything; only errors are allowed.
-func readAll(t testing.TB, data []byte) (int64, error) {
-	f, err := datafile.Open(bytes.NewReader(data), int64(len(data)))
-	if err != nil {
-		return 0, err
-	}
-	r, err := f.Read(t.Context(), nil, 0)
-	if err != nil {
-		return 0, err
-	}
-	defer r.Release()
-	var n int64
-	for r.Next() {
-		n += r.RecordBatch().NumRows()
-	}
-	return n, r.Err()
-}
-
-func TestDamagedFilesAreErrors(t *testing.T) {
-	data, _ := write(t, 3, 500, datafile.WriterOptions{})
-	for cut := 0; cut < len(data); cut += 97 {
-		if _, err := readAll(t, data[:cut]); err == nil {
-			t.Errorf("%d of %d bytes were read as a file", cut, len(data))
-		}
-	}
-	rng := rand.New(rand.NewPCG(5, 5))
-	for range 300 {
-		bad := bytes.Clone(data)
-		bad[len(bad)-1-rng.IntN(min(len(bad), 4000))] ^= 1 << rng.IntN(8)
-		if n, err := readAll(t, bad); err == nil && n > 100_000 {
-			t.Errorf("a flipped bit gave %d rows", n)
-		}
-	}
-}
-
-func TestForeignFiles(t *testing.T) {
-	root := testenv.Shared(t, "data", "parquet-testing")
-	read, refused := 0, 0
-	for _, dir := range []string{"data", "bad_data"} {
-		files, err := filepath.Glob(filepath.Join(root, dir, "*.parquet"))
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, name := range files {
-			data, err := os.ReadFile(name)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if _, err := readAll(t, data); err != nil {
-				refused++
-			} else {
-				read++
-			}
-		}
-	}
-	t.Logf("%d files read, %d refused with an error", read, refused)
-	if read < 30 {
-		t.Errorf("only %d of the foreign files were read", read)
-	}
-}
-
-func FuzzOpen(f *testing.F) {
-	data, _ := write(f, 3, 20, datafile.WriterOptions{})
-	f.Add(data)
-	f.Add([]byte("PAR1\x00\x00\x00\x00PAR1"))
-	f.Fuzz(func(t *testing.T, data []byte) {
-		if len(data) < 1<<16 {
-			_, _ = readAll(t, data)
-		}
-	})
 }

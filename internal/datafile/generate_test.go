@@ -63,16 +63,16 @@ func everySchema(rng *rand.Rand) *arrow.Schema {
 		fields = append(fields, c.field(fmt.Sprint("r.", i), t, false), c.field(fmt.Sprint("o", i), t, true))
 	}
 	for i := range 8 {
-		fields = append(fields, c.field(fmt.Sprint("nested ", i), nestedType(rng, leaves, 3), rng.IntN(2) == 0))
+		fields = append(fields, c.field(fmt.Sprint("nested ", i), someNestedType(rng, leaves, 3), rng.IntN(2) == 0))
 	}
 	vector := arrow.ListOfField(arrow.Field{Name: "element", Type: arrow.PrimitiveTypes.Float32})
 	return arrow.NewSchema(append(fields, c.field("vector", vector, true)), nil)
 }
 
-func nestedType(rng *rand.Rand, leaves []arrow.DataType, depth int) arrow.DataType {
+func someNestedType(rng *rand.Rand, leaves []arrow.DataType, depth int) arrow.DataType {
 	inner := func() arrow.DataType {
 		if depth > 1 && rng.IntN(2) == 0 {
-			return nestedType(rng, leaves, depth-1)
+			return someNestedType(rng, leaves, depth-1)
 		}
 		return leaves[rng.IntN(len(leaves))]
 	}

@@ -202,3 +202,12 @@ func storable(f arrow.Field, name string) (arrow.DataType, error) {
 	}
 	return nil, no("cast the column to another type")
 }
+
+// nestedType tells types with fields. The library says of every extension that it is one.
+func nestedType(t arrow.DataType) (arrow.NestedType, bool) {
+	if _, ext := t.(arrow.ExtensionType); ext {
+		return nil, false
+	}
+	n, ok := t.(arrow.NestedType)
+	return n, ok
+}

@@ -218,7 +218,7 @@ func shapeList(mem memory.Allocator, l array.ListLike, to, elem arrow.Field, ele
 			hidden = lo != hi && l.IsNull(i)
 		}
 	}
-	_, nested := elem.Type.(arrow.NestedType)
+	_, nested := nestedType(elem.Type)
 	if !hidden && !nested && l.DataType().ID() == to.Type.ID() {
 		window := array.NewSlice(l.ListValues(), first, last)
 		nulls := window.NullN()

@@ -228,7 +228,7 @@ func (l *layout) named(name string) (leaf, bool) {
 }
 
 func leafCount(t arrow.DataType) int {
-	if n, ok := t.(arrow.NestedType); ok {
+	if n, ok := nestedType(t); ok {
 		total := 0
 		for _, f := range n.Fields() {
 			total += leafCount(f.Type)
