@@ -19,7 +19,6 @@ typedef void *duckdb_vector;
 typedef void *duckdb_logical_type;
 typedef void *duckdb_value;
 typedef void *duckdb_error_data;
-typedef void *duckdb_arrow_converted_schema;
 typedef void *duckdb_scalar_function;
 typedef void *duckdb_aggregate_function;
 typedef void *duckdb_aggregate_state;
@@ -97,17 +96,15 @@ duckdb_state duckdb_execute_pending(duckdb_pending_result, duckdb_result *);
 const char *duckdb_pending_error(duckdb_pending_result);
 void duckdb_destroy_pending(duckdb_pending_result *);
 
-struct ArrowArray;
-struct ArrowSchema;
-duckdb_error_data duckdb_schema_from_arrow(duckdb_connection, struct ArrowSchema *, duckdb_arrow_converted_schema *);
-duckdb_error_data duckdb_data_chunk_from_arrow(duckdb_connection, struct ArrowArray *, duckdb_arrow_converted_schema, duckdb_data_chunk *);
-void duckdb_destroy_arrow_converted_schema(duckdb_arrow_converted_schema *);
 bool duckdb_error_data_has_error(duckdb_error_data);
 const char *duckdb_error_data_message(duckdb_error_data);
 void duckdb_destroy_error_data(duckdb_error_data *);
 
 duckdb_logical_type duckdb_create_logical_type(int);
 duckdb_logical_type duckdb_create_list_type(duckdb_logical_type);
+duckdb_logical_type duckdb_create_map_type(duckdb_logical_type, duckdb_logical_type);
+duckdb_logical_type duckdb_create_struct_type(duckdb_logical_type *, const char **, idx_t);
+duckdb_logical_type duckdb_create_decimal_type(uint8_t, uint8_t);
 void duckdb_destroy_logical_type(duckdb_logical_type *);
 int duckdb_get_type_id(duckdb_logical_type);
 uint8_t duckdb_decimal_width(duckdb_logical_type);
@@ -142,7 +139,6 @@ duckdb_vector duckdb_list_vector_get_child(duckdb_vector);
 idx_t duckdb_list_vector_get_size(duckdb_vector);
 duckdb_state duckdb_list_vector_set_size(duckdb_vector, idx_t);
 duckdb_state duckdb_list_vector_reserve(duckdb_vector, idx_t);
-void duckdb_vector_reference_vector(duckdb_vector, duckdb_vector);
 
 duckdb_scalar_function duckdb_create_scalar_function(void);
 void duckdb_destroy_scalar_function(duckdb_scalar_function *);
@@ -211,7 +207,13 @@ void duckdb_bind_add_result_column(duckdb_bind_info, const char *, duckdb_logica
 void duckdb_bind_set_bind_data(duckdb_bind_info, void *, duckdb_delete_callback_t);
 void duckdb_bind_set_error(duckdb_bind_info, const char *);
 void duckdb_init_set_max_threads(duckdb_init_info, idx_t);
+void duckdb_bind_set_cardinality(duckdb_bind_info, idx_t, bool);
+void duckdb_table_function_set_local_init(duckdb_table_function, void (*)(duckdb_init_info));
+void duckdb_table_function_supports_projection_pushdown(duckdb_table_function, bool);
+idx_t duckdb_init_get_column_count(duckdb_init_info);
+idx_t duckdb_init_get_column_index(duckdb_init_info, idx_t);
 void *duckdb_init_get_bind_data(duckdb_init_info);
+void *duckdb_function_get_local_init_data(duckdb_function_info);
 void duckdb_init_set_init_data(duckdb_init_info, void *, duckdb_delete_callback_t);
 void duckdb_init_set_error(duckdb_init_info, const char *);
 void *duckdb_function_get_init_data(duckdb_function_info);
@@ -219,6 +221,7 @@ void duckdb_function_set_error(duckdb_function_info, const char *);
 duckdb_state duckdb_register_table_function(duckdb_connection, duckdb_table_function);
 
 int64_t duckdb_get_int64(duckdb_value);
+bool duckdb_is_null_value(duckdb_value);
 duckdb_value duckdb_create_float(float);
 duckdb_value duckdb_create_double(double);
 duckdb_value duckdb_create_list_value(duckdb_logical_type, duckdb_value *, idx_t);

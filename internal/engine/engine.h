@@ -42,5 +42,6 @@ duckdb_state ov_scalar(duckdb_connection con, const char *name, duckdb_logical_t
                        duckdb_logical_type result, bool special, uintptr_t id);
 duckdb_state ov_cast(duckdb_connection con, duckdb_logical_type from, duckdb_logical_type to, int64_t cost, uintptr_t id);
 duckdb_state ov_feed_register(duckdb_connection con);
+void ov_fill_text(duckdb_vector to, idx_t at, const int32_t *off32, const int64_t *off64, const char *bytes, idx_t n);
 
 #endif

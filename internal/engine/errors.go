@@ -25,7 +25,7 @@ type SQLError struct {
 	Call       string // for NO_MATCHING_FUNCTION: the call with its types, such as "sum(vector)"
 	Candidates string // what could have been meant, separated by commas
 
-	cause error // what the reader of a file said
+	cause error // what the Go code that the statement called said
 }
 
 func (e *SQLError) Error() string {
@@ -35,7 +35,7 @@ func (e *SQLError) Error() string {
 	return e.Message
 }
 
-// Unwrap gives the error of a file's reader, when one made the statement fail.
+// Unwrap gives the error of the Go code (a file's reader, a function, a feed) that made the statement fail.
 func (e *SQLError) Unwrap() error { return e.cause }
 
 // AsSQLError finds the SQLError in a chain.
@@ -76,9 +76,12 @@ func classify(op, text string) error {
 		e.Type, e.Message = text[:i], text[i+len(" Error: "):]
 	}
 	named, aboutFile, cause := nameFiles(e.Message)
+	if m, err := takeFailure(named); err != nil {
+		named, cause = m, err
+	}
 	e.Message = strings.TrimSpace(named)
 	if cause != nil {
-		// What the reader of the file said tells more than the error number that DuckDB saw.
+		// What our own code said tells more than the text or the error number that DuckDB saw.
 		e.cause = cause
 		return errs.Wrap(errs.KindOf(cause), op, e)
 	}

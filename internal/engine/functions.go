@@ -7,7 +7,6 @@ package engine
 import "C"
 
 import (
-	"fmt"
 	"sync"
 	"unsafe"
 
@@ -336,7 +335,7 @@ rows:
 			}
 		}
 		if err := row(i, args, &o); err != nil {
-			return C.CString(err.Error())
+			return failure(err)
 		}
 	}
 	return nil
@@ -357,15 +356,8 @@ func ovCastCall(id C.uintptr_t, at, n C.idx_t, in, out C.duckdb_vector, row *C.i
 		if err := c.Row(i, &col, &o); err != nil {
 			*row = C.idx_t(i)
 			o.Null(i)
-			return C.CString(err.Error())
+			return failure(err)
 		}
 	}
 	return nil
-}
-
-// recovered turns a panic of a Go function into an error of the query: it must not cross into C.
-func recovered(failed **C.char) {
-	if p := recover(); p != nil {
-		*failed = C.CString(fmt.Sprintf("internal error in a function: %v", p))
-	}
 }

@@ -116,7 +116,7 @@ static void bind(duckdb_bind_info info) {
 		duckdb_error_data err = duckdb_expression_fold(ctx, e, &v);
 		if (!err || !duckdb_error_data_has_error(err)) {
 			pthread_mutex_lock(&lock);
-			s = find(duckdb_get_int64(v));
+			s = duckdb_is_null_value(v) ? NULL : find(duckdb_get_int64(v));
 			if (s) ref(s);
 			pthread_mutex_unlock(&lock);
 		}
