@@ -60,14 +60,6 @@ func (t *Table) toArrow(s *iceberg.Schema) (*arrow.Schema, error) {
 	return arrow.NewSchema(fields, nil), nil
 }
 
-// plain replaces Arrow's UUID extension by its storage, which every reader and writer knows.
-func plain(t arrow.DataType) arrow.DataType {
-	if _, ok := t.(*extensions.UUIDType); ok {
-		return &arrow.FixedSizeBinaryType{ByteWidth: 16}
-	}
-	return t
-}
-
 // toIceberg turns the schema of a new table into Iceberg's and returns the properties that declare its vectors.
 func toIceberg(sc *arrow.Schema) (*iceberg.Schema, map[string]string, error) {
 	fields := make([]iceberg.NestedField, sc.NumFields())

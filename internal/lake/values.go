@@ -1,8 +1,6 @@
 package lake
 
 import (
-	"bytes"
-	"cmp"
 	"math"
 	"math/big"
 	"strings"
@@ -181,86 +179,4 @@ func normal(l iceberg.Literal) any {
 	default:
 		return v
 	}
-}
-
-// partitionNormal is normal for a partition value as the manifest has it.
-func partitionNormal(v any, t iceberg.Type) any {
-	switch v := v.(type) {
-	case float32:
-		return float64(v)
-	case []byte:
-		if _, ok := t.(iceberg.DecimalType); ok {
-			n := new(big.Int).SetBytes(v)
-			if len(v) > 0 && v[0]&0x80 != 0 {
-				n.Sub(n, new(big.Int).Lsh(big.NewInt(1), uint(len(v)*8)))
-			}
-			return n
-		}
-	}
-	return v
-}
-
-// boundValue reads a bound; false when there is none or its bytes do not fit. Bounds of a column that was promoted may
-// still have the shorter form.
-func boundValue(t iceberg.Type, b []byte) (any, bool) {
-	if len(b) == 0 {
-		return nil, false
-	}
-	switch t.(type) {
-	case iceberg.Int64Type:
-		if len(b) == 4 {
-			t = iceberg.PrimitiveTypes.Int32
-		}
-	case iceberg.Float64Type:
-		if len(b) == 4 {
-			t = iceberg.PrimitiveTypes.Float32
-		}
-	}
-	l, err := iceberg.LiteralFromBytes(t, b)
-	if err != nil {
-		return nil, false
-	}
-	v := normal(l)
-	if f, ok := v.(float64); ok && math.IsNaN(f) {
-		return nil, false
-	}
-	return v, true
-}
-
-// compareValues orders two normal values; false when they are of different kinds.
-func compareValues(a, b any) (int, bool) {
-	switch a := a.(type) {
-	case int64:
-		if b, ok := b.(int64); ok {
-			return cmp.Compare(a, b), true
-		}
-	case float64:
-		if b, ok := b.(float64); ok {
-			return cmp.Compare(a, b), true
-		}
-	case string:
-		if b, ok := b.(string); ok {
-			return cmp.Compare(a, b), true
-		}
-	case bool:
-		if b, ok := b.(bool); ok {
-			x, y := 0, 0
-			if a {
-				x = 1
-			}
-			if b {
-				y = 1
-			}
-			return x - y, true
-		}
-	case []byte:
-		if b, ok := b.([]byte); ok {
-			return bytes.Compare(a, b), true
-		}
-	case *big.Int:
-		if b, ok := b.(*big.Int); ok {
-			return a.Cmp(b), true
-		}
-	}
-	return 0, false
 }
