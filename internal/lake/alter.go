@@ -123,6 +123,19 @@ func (e *schemaEdit) free(name string, self int) error {
 	return nil
 }
 
+// unset removes a property and gives the value that it had until now.
+func (e *schemaEdit) unset(key string) (string, bool) {
+	v, ok := e.set[key]
+	delete(e.set, key)
+	if old, was := e.t.meta.Properties()[key]; was && !slices.Contains(e.remove, key) {
+		e.remove = append(e.remove, key)
+		if !ok {
+			v, ok = old, true
+		}
+	}
+	return v, ok
+}
+
 func (c AddColumn) apply(e *schemaEdit) error {
 	if err := e.free(c.Field.Name, -1); err != nil {
 		return err
@@ -189,12 +202,8 @@ func (c DropColumn) apply(e *schemaEdit) error {
 	if len(e.fields) == 1 {
 		return errs.New(errs.Invalid, "lake.alter", "the last column cannot be dropped", errs.On(f.Name), errs.Hint("use DROP TABLE"))
 	}
-	for _, k := range []string{typeProperty(f.ID), bloomProperty + f.Name} {
-		if _, ok := e.t.meta.Properties()[k]; ok {
-			e.remove = append(e.remove, k)
-		}
-		delete(e.set, k)
-	}
+	e.unset(typeProperty(f.ID))
+	e.unset(bloomProperty + f.Name)
 	id := f.ID
 	e.fields = slices.DeleteFunc(e.fields, func(o iceberg.NestedField) bool { return o.ID == id })
 	return nil
@@ -209,8 +218,7 @@ func (c RenameColumn) apply(e *schemaEdit) error {
 		return err
 	}
 	// This property names a column by its name, so it goes along.
-	if v, ok := e.t.meta.Properties()[bloomProperty+f.Name]; ok {
-		e.remove = append(e.remove, bloomProperty+f.Name)
+	if v, ok := e.unset(bloomProperty + f.Name); ok {
 		e.set[bloomProperty+c.To] = v
 	}
 	f.Name = c.To

@@ -10,7 +10,6 @@ import (
 
 	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/arrow-go/v18/arrow/array"
-	"github.com/apache/iceberg-go"
 	"github.com/apache/iceberg-go/table"
 	"github.com/google/uuid"
 
@@ -24,11 +23,8 @@ const (
 	defaultWriteMemory = 256 << 20
 	// maxOpenFiles bounds the data files that are open at once.
 	maxOpenFiles = 32
-	// A row group is buffered until it is complete, so wide rows make row groups of fewer rows: about rowGroupBytes of
-	// Arrow memory, within these limits.
-	rowGroupBytes   = 128 << 20
-	minRowGroupRows = 1024
-	maxRowGroupRows = 122_880
+	// partRowGroup bounds the row groups of a partitioned write, of which several are open: in encoded bytes.
+	partRowGroup = 32 << 20
 )
 
 // tableWriter turns batches into data files, one or more a partition.
@@ -45,9 +41,10 @@ type tableWriter struct {
 	bloom      []string
 	partitions *partitioner
 	parts      map[string]*partWriter
-	waiting    int64 // bytes
+	order      []*partWriter // as they appeared
+	waiting    int64         // bytes
 	open       int
-	files      []table.DataFileArgs
+	files      []*writtenFile
 	made       ledger
 	rows       int64
 }
@@ -106,7 +103,7 @@ const bloomProperty = "write.parquet.bloom-filter-enabled.column."
 
 // run writes all rows. The files are complete and durable when it returns; on error, and on success too, what was made is
 // in the ledger.
-func (w *tableWriter) run(r array.RecordReader) ([]table.DataFileArgs, error) {
+func (w *tableWriter) run(r array.RecordReader) ([]*writtenFile, error) {
 	defer w.abort()
 	for r.Next() {
 		if err := w.ctx.Err(); err != nil {
@@ -141,7 +138,7 @@ func (w *tableWriter) run(r array.RecordReader) ([]table.DataFileArgs, error) {
 	if err := w.ctx.Err(); err != nil {
 		return nil, errs.Wrap(errs.Canceled, "lake.write", err)
 	}
-	for _, p := range w.parts {
+	for _, p := range w.order {
 		if err := w.drain(p); err != nil {
 			return nil, err
 		}
@@ -163,6 +160,7 @@ func (w *tableWriter) part(key string, values map[int]any) *partWriter {
 	if p == nil {
 		p = &partWriter{values: values}
 		w.parts[key] = p
+		w.order = append(w.order, p)
 	}
 	return p
 }
@@ -183,7 +181,7 @@ func (w *tableWriter) shrink() error {
 	half := w.opts.MemoryBytes / 2
 	if w.waiting > half {
 		parts := make([]*partWriter, 0, len(w.parts))
-		for _, p := range w.parts {
+		for _, p := range w.order {
 			if p.bytes > 0 {
 				parts = append(parts, p)
 			}
@@ -204,7 +202,7 @@ func (w *tableWriter) shrink() error {
 	for {
 		var sum, most int64
 		var largest *partWriter
-		for _, p := range w.parts {
+		for _, p := range w.order {
 			if p.obj == nil {
 				continue
 			}
@@ -249,7 +247,7 @@ func (w *tableWriter) write(p *partWriter, rec arrow.RecordBatch) error {
 		return nil
 	}
 	if p.obj == nil {
-		if err := w.start(p, rec); err != nil {
+		if err := w.start(p); err != nil {
 			return err
 		}
 	}
@@ -263,10 +261,10 @@ func (w *tableWriter) write(p *partWriter, rec arrow.RecordBatch) error {
 }
 
 // start opens a file. When too many are open, the largest is finished.
-func (w *tableWriter) start(p *partWriter, first arrow.RecordBatch) error {
+func (w *tableWriter) start(p *partWriter) error {
 	if w.open >= maxOpenFiles {
 		var largest *partWriter
-		for _, o := range w.parts {
+		for _, o := range w.order {
 			if o.obj != nil && (largest == nil || o.pw.Bytes() > largest.pw.Bytes()) {
 				largest = o
 			}
@@ -284,11 +282,12 @@ func (w *tableWriter) start(p *partWriter, first arrow.RecordBatch) error {
 	if err != nil {
 		return err
 	}
-	width := max(sizeOf(first)/first.NumRows(), 1)
 	p.sent = countingWriter{w: obj}
-	p.pw, err = datafile.NewWriter(&p.sent, w.schema, datafile.WriterOptions{
-		Bloom: w.bloom, RowGroupRows: min(max(rowGroupBytes/width, minRowGroupRows), maxRowGroupRows),
-	})
+	o := datafile.WriterOptions{Bloom: w.bloom}
+	if len(w.partitions.fields) > 0 {
+		o.RowGroupBytes = partRowGroup
+	}
+	p.pw, err = datafile.NewWriter(&p.sent, w.schema, o)
 	if err != nil {
 		return errors.Join(err, obj.Abort())
 	}
@@ -314,18 +313,17 @@ func (w *tableWriter) finish(p *partWriter) error {
 		return err
 	}
 	w.made.note(p.name, meta.Size)
-	w.files = append(w.files, table.DataFileArgs{
-		Schema: w.t.meta.CurrentSchema(), Spec: w.t.meta.PartitionSpec(), Format: iceberg.ParquetFile, Metadata: meta.Footer,
-		FilePath: w.t.io.location(p.name),
-		FileSize: meta.Size, Content: iceberg.EntryContentData, PartitionValues: p.values, Properties: w.t.meta.Properties(),
+	w.files = append(w.files, &writtenFile{
+		location: w.t.io.location(p.name), meta: meta, schema: w.t.meta.CurrentSchema(), spec: w.t.meta.PartitionSpec(), values: p.values,
 	})
 	return nil
 }
 
 // abort drops what is still open and what still waits.
 func (w *tableWriter) abort() {
-	for _, p := range w.parts {
+	for _, p := range w.order {
 		if p.obj != nil {
+			p.pw.Abort()
 			_ = p.obj.Abort()
 			p.obj = nil
 		}

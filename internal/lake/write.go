@@ -6,7 +6,6 @@ import (
 
 	"github.com/apache/arrow-go/v18/arrow/array"
 	"github.com/apache/iceberg-go"
-	"github.com/apache/iceberg-go/table"
 
 	"github.com/overlakedb/overlake/internal/errs"
 )
@@ -61,7 +60,7 @@ func (t *Table) write(ctx context.Context, r array.RecordReader, opts WriteOptio
 	}
 	info := CommitInfo{Rows: w.rows, Files: len(files)}
 	for _, f := range files {
-		info.Bytes += f.FileSize
+		info.Bytes += f.meta.Size
 	}
 	if len(files) == 0 && !replace {
 		return t, info, nil
@@ -110,7 +109,7 @@ func samePartitioning(then, now *Table) error {
 		errs.Hint("write the rows again"))}
 }
 
-func (t *Table) commitFiles(ctx context.Context, args []table.DataFileArgs, props map[string]string, replace bool, made *ledger) (*Table, error) {
+func (t *Table) commitFiles(ctx context.Context, written []*writtenFile, props map[string]string, replace bool, made *ledger) (*Table, error) {
 	ice := t.ice(ctx, made)
 	tx := ice.NewTransaction()
 	summary := iceberg.Properties{}
@@ -126,19 +125,19 @@ func (t *Table) commitFiles(ctx context.Context, args []table.DataFileArgs, prop
 	}
 	replace = replace && t.meta.CurrentSnapshot() != nil
 	next := t.meta.NextRowID()
-	files := make([]iceberg.DataFile, len(args))
-	for i, a := range args {
+	files := make([]iceberg.DataFile, len(written))
+	for i, f := range written {
+		var first *int64
 		if replace && t.meta.Version() >= 3 {
 			// A replacement does not inherit row ids, so it takes the next ones itself; a lost race plans it anew.
-			first := next
-			a.FirstRowID, a.FormatVersion = &first, t.meta.Version()
+			id := next
+			first = &id
 		}
-		f, err := table.DataFileFromMetadata(a)
-		if err != nil {
-			return nil, wrap(err)
+		var err error
+		if files[i], err = f.entry(t.meta.Properties(), first); err != nil {
+			return nil, err
 		}
-		files[i] = f
-		next += f.Count()
+		next += f.meta.Rows
 	}
 	if replace {
 		tasks, err := ice.Scan().PlanFiles(ctx)
