@@ -241,7 +241,7 @@ func TestUnwritablePlaces(t *testing.T) {
 // rows go on being added when there is room.
 func TestQuotaLeavesTheTable(t *testing.T) {
 	m := objstore.NewMemory("t")
-	tbl := appendRows(t, create(t, lake.OpenFileCatalog(m), lake.CreateSpec{}), 0, 10)
+	appendRows(t, create(t, lake.OpenFileCatalog(m), lake.CreateSpec{}), 0, 10)
 	before := objectKinds(t, m)
 	var used int64
 	for info, err := range m.List(t.Context(), "") {
@@ -273,7 +273,7 @@ func TestQuotaLeavesTheTable(t *testing.T) {
 	if exhausted < 5 {
 		t.Errorf("the quota was met %d times", exhausted)
 	}
-	tbl = reload(t, lake.OpenFileCatalog(m))
+	tbl := reload(t, lake.OpenFileCatalog(m))
 	wantIDs(t, ids(t, appendRows(t, tbl, 30, 35), lake.Ref{}), 25)
 }
 
