@@ -56,7 +56,7 @@ func TestRules(t *testing.T) {
 | ` + "`high`" + ` | what is high? | |
 | ` + "`beside`" + ` | what is beside? | |
 ### For tests only
-| ` + "`lab`" + ` | what do tests need? | |
+| ` + "`lab`" + ` | what do tests need? | ` + "`example.org/arrow/ipc`, `example.org/peer`" + ` |
 `
 	const ok = "// Package x answers.\npackage x\n"
 	cases := []struct {
@@ -81,6 +81,9 @@ func TestRules(t *testing.T) {
 			"R3 high/a.go imports example.org/arrow/ipc, which enters by low"},
 		{"R3 prefix is no parent", map[string]string{"high/a.go": ok + `import "example.org/arrows"`},
 			"R3 high/a.go imports example.org/arrows, which no room declares"},
+		{"R3 a peer in a room for tests", map[string]string{"lab/a.go": ok + `import ("example.org/arrow/ipc"; "example.org/peer/x")`}, ""},
+		{"R3 a peer elsewhere", map[string]string{"high/a.go": ok + `import "example.org/peer"`},
+			"R3 high/a.go imports example.org/peer, which no room declares"},
 		{"R5 no comment", map[string]string{"high/a.go": "package x\n"}, "R5 high has no package comment"},
 		{"R6 long file", map[string]string{"high/b.go": ok + strings.Repeat("\n", 799)},
 			"R6 high/b.go has 801 lines, more than 800: one subject a file"},
