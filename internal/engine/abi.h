@@ -135,6 +135,7 @@ void *duckdb_vector_get_data(duckdb_vector);
 uint64_t *duckdb_vector_get_validity(duckdb_vector);
 void duckdb_vector_ensure_validity_writable(duckdb_vector);
 void duckdb_vector_assign_string_element_len(duckdb_vector, idx_t, const char *, idx_t);
+void duckdb_unsafe_vector_assign_string_element_len(duckdb_vector, idx_t, const char *, idx_t); // UTF-8 is the caller's promise
 duckdb_vector duckdb_list_vector_get_child(duckdb_vector);
 idx_t duckdb_list_vector_get_size(duckdb_vector);
 duckdb_state duckdb_list_vector_set_size(duckdb_vector, idx_t);
@@ -154,7 +155,11 @@ void duckdb_scalar_function_set_bind_data(duckdb_bind_info, void *, duckdb_delet
 void duckdb_scalar_function_set_bind_data_copy(duckdb_bind_info, duckdb_copy_callback_t);
 void *duckdb_scalar_function_get_bind_data(duckdb_function_info);
 void duckdb_scalar_function_bind_set_error(duckdb_bind_info, const char *);
+void *duckdb_scalar_function_bind_get_extra_info(duckdb_bind_info);
+idx_t duckdb_scalar_function_bind_get_argument_count(duckdb_bind_info);
 duckdb_expression duckdb_scalar_function_bind_get_argument(duckdb_bind_info, idx_t);
+void duckdb_scalar_function_set_varargs(duckdb_scalar_function, duckdb_logical_type);
+void duckdb_scalar_function_set_volatile(duckdb_scalar_function);
 void duckdb_scalar_function_get_client_context(duckdb_bind_info, duckdb_client_context *);
 void duckdb_destroy_client_context(duckdb_client_context *);
 bool duckdb_expression_is_foldable(duckdb_expression);
@@ -222,6 +227,12 @@ duckdb_state duckdb_register_table_function(duckdb_connection, duckdb_table_func
 
 int64_t duckdb_get_int64(duckdb_value);
 bool duckdb_is_null_value(duckdb_value);
+bool duckdb_get_bool(duckdb_value);
+double duckdb_get_double(duckdb_value);
+char *duckdb_get_varchar(duckdb_value);
+idx_t duckdb_get_list_size(duckdb_value);
+duckdb_value duckdb_get_list_child(duckdb_value, idx_t);
+duckdb_logical_type duckdb_get_value_type(duckdb_value); // owned by the value
 duckdb_value duckdb_create_float(float);
 duckdb_value duckdb_create_double(double);
 duckdb_value duckdb_create_list_value(duckdb_logical_type, duckdb_value *, idx_t);

@@ -38,9 +38,20 @@ void ov_finish(ov_query *q);
 duckdb_state ov_bind_floats(ov_query *q, idx_t param, const float *v, idx_t n);
 duckdb_state ov_bind_doubles(ov_query *q, idx_t param, const double *v, idx_t n);
 
-duckdb_state ov_scalar(duckdb_connection con, const char *name, duckdb_logical_type *args, int nargs,
-                       duckdb_logical_type result, bool special, uintptr_t id);
-duckdb_state ov_cast(duckdb_connection con, duckdb_logical_type from, duckdb_logical_type to, int64_t cost, uintptr_t id);
+// What Go registers: the handle stands for the Go value until the engine drops the function. On failure it is dropped
+// before the call returns.
+typedef struct {
+	const char *name;
+	duckdb_logical_type *args;
+	int nargs;
+	duckdb_logical_type varargs, result; // varargs may be NULL
+	bool nulls, is_volatile, bind;
+	uintptr_t handle;
+} ov_function;
+
+duckdb_state ov_scalar(duckdb_connection con, const ov_function *f);
+duckdb_state ov_aggregate(duckdb_connection con, const ov_function *f);
+duckdb_state ov_cast(duckdb_connection con, duckdb_logical_type from, duckdb_logical_type to, int64_t cost, uintptr_t handle);
 duckdb_state ov_feed_register(duckdb_connection con);
 void ov_fill_text(duckdb_vector to, idx_t at, const int32_t *off32, const int64_t *off64, const char *bytes, idx_t n);
 

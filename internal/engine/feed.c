@@ -82,15 +82,15 @@ typedef struct {
 	char inlined[12];
 } short_string;
 
-// ov_fill_text writes n strings to the rows from at on. Exactly one of the offset arrays is given; it has n + 1 elements. NULL rows are written
-// as well: their bytes are there, and cost less than asking.
+// ov_fill_text writes n strings to the rows from at on; the caller knows that text is UTF-8. Exactly one of the offset
+// arrays is given; it has n + 1 elements. NULL rows are written as well: their bytes are there, and cost less than asking.
 void ov_fill_text(duckdb_vector to, idx_t at, const int32_t *off32, const int64_t *off64, const char *bytes, idx_t n) {
 	short_string *s = (short_string *)duckdb_vector_get_data(to) + at;
 	for (idx_t i = 0; i < n; i++) {
 		int64_t from = off32 ? off32[i] : off64[i];
 		int64_t len = (off32 ? off32[i + 1] : off64[i + 1]) - from;
 		if (len > 12) {
-			duckdb_vector_assign_string_element_len(to, at + i, bytes + from, (idx_t)len);
+			duckdb_unsafe_vector_assign_string_element_len(to, at + i, bytes + from, (idx_t)len);
 			continue;
 		}
 		memset(&s[i], 0, sizeof s[i]);

@@ -254,6 +254,48 @@ func TestFeedErrors(t *testing.T) {
 	}
 }
 
+// TestFeedText: text that is not UTF-8 is an error, wherever the bad byte lies, but not under a NULL.
+func TestFeedText(t *testing.T) {
+	db := open(t, engine.Config{})
+	schema := arrow.NewSchema([]arrow.Field{{Name: "s", Type: arrow.BinaryTypes.String, Nullable: true}}, nil)
+	long := strings.Repeat("x", 20)
+	for _, c := range []struct {
+		bytes   string
+		offsets []int32
+		null    int // row, or -1
+		want    string
+	}{
+		{"ab\xffc", []int32{0, 2, 4}, -1, "corrupt"},
+		{long + "\xff" + long, []int32{0, 10, 41}, -1, "corrupt"},
+		{"é", []int32{0, 1, 2}, -1, "corrupt"}, // one character cut in two
+		{"\xffé", []int32{0, 1, 3}, 0, "NULL é"},
+		{"é" + long, []int32{0, 2, 22}, -1, "é " + long},
+		{"", []int32{0, 0, 0}, -1, " "},
+	} {
+		valid := []byte{0xff}
+		nulls := 0
+		if c.null >= 0 {
+			valid[0], nulls = ^(1 << c.null), 1
+		}
+		d := array.NewData(arrow.BinaryTypes.String, 2, []*memory.Buffer{memory.NewBufferBytes(valid),
+			memory.NewBufferBytes(arrow.Int32Traits.CastToBytes(c.offsets)), memory.NewBufferBytes([]byte(c.bytes))}, nil, nulls, 0)
+		rec := array.NewRecordBatch(schema, []arrow.Array{array.NewStringData(d)}, 2)
+		from, release, err := db.NewBatchFeed(schema, []arrow.RecordBatch{rec})
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := tryRows(t.Context(), db, "SELECT coalesce(s, 'NULL') FROM "+from)
+		release()
+		if c.want == "corrupt" {
+			if !errs.Is(err, errs.Corrupt) {
+				t.Errorf("%q gave %q, %v", c.bytes, got, err)
+			}
+		} else if err != nil || strings.Join(got, " ") != c.want {
+			t.Errorf("%q gave %q, %v", c.bytes, got, err)
+		}
+	}
+}
+
 // TestFeedKeepsNothing: every reading is closed and all Arrow memory given back, also when queries end early.
 func TestFeedKeepsNothing(t *testing.T) {
 	db := open(t, engine.Config{Threads: 2})

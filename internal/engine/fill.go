@@ -9,6 +9,7 @@ import "C"
 import (
 	"encoding/binary"
 	"math"
+	"unicode/utf8"
 	"unsafe"
 
 	"github.com/apache/arrow-go/v18/arrow"
@@ -382,16 +383,18 @@ func (f *fill) fill(v C.duckdb_vector, at int, arr arrow.Array, off, n int) erro
 		}
 	case *array.String, *array.Binary:
 		offsets := arrow.Int32Traits.CastFromBytes(d.Buffers()[1].Bytes())[from : from+n+1]
-		return f.fillTexts(v, at, (*C.int32_t)(unsafe.Pointer(unsafe.SliceData(offsets))), nil, d.Buffers()[2].Bytes(), n)
+		if f.duck == C.OV_TYPE_VARCHAR && !textsValid(offsets, d.Buffers()[2].Bytes()) {
+			return f.fillChecked(v, at, a.(stringLike), off, n)
+		}
+		f.fillTexts(v, at, (*C.int32_t)(unsafe.Pointer(unsafe.SliceData(offsets))), nil, d.Buffers()[2].Bytes(), n)
 	case *array.LargeString, *array.LargeBinary:
 		offsets := arrow.Int64Traits.CastFromBytes(d.Buffers()[1].Bytes())[from : from+n+1]
-		return f.fillTexts(v, at, nil, (*C.int64_t)(unsafe.Pointer(unsafe.SliceData(offsets))), d.Buffers()[2].Bytes(), n)
-	case *array.StringView:
-		for i := range n {
-			if a.IsValid(off + i) {
-				setText(v, at+i, []byte(a.Value(off+i)))
-			}
+		if f.duck == C.OV_TYPE_VARCHAR && !textsValid(offsets, d.Buffers()[2].Bytes()) {
+			return f.fillChecked(v, at, a.(stringLike), off, n)
 		}
+		f.fillTexts(v, at, nil, (*C.int64_t)(unsafe.Pointer(unsafe.SliceData(offsets))), d.Buffers()[2].Bytes(), n)
+	case *array.StringView:
+		return f.fillChecked(v, at, a, off, n)
 	case *array.BinaryView:
 		for i := range n {
 			if a.IsValid(off + i) {
@@ -412,8 +415,41 @@ func (f *fill) fill(v C.duckdb_vector, at int, arr arrow.Array, off, n int) erro
 	return nil
 }
 
-func (f *fill) fillTexts(v C.duckdb_vector, at int, off32 *C.int32_t, off64 *C.int64_t, bytes []byte, n int) error {
+func (f *fill) fillTexts(v C.duckdb_vector, at int, off32 *C.int32_t, off64 *C.int64_t, bytes []byte, n int) {
 	C.ov_fill_text(v, C.idx_t(at), off32, off64, (*C.char)(unsafe.Pointer(unsafe.SliceData(bytes))), C.idx_t(n))
+}
+
+// textsValid reports whether all values are UTF-8: their bytes together are, and each begins where a character does.
+func textsValid[O int32 | int64](offsets []O, bytes []byte) bool {
+	from, to := offsets[0], offsets[len(offsets)-1]
+	if !utf8.Valid(bytes[from:to]) {
+		return false
+	}
+	for _, o := range offsets {
+		if o < to && !utf8.RuneStart(bytes[o]) {
+			return false
+		}
+	}
+	return true
+}
+
+type stringLike interface {
+	IsNull(i int) bool
+	Value(i int) string
+}
+
+// fillChecked writes texts one by one, because some of their bytes are not UTF-8: perhaps only those under NULLs.
+func (f *fill) fillChecked(v C.duckdb_vector, at int, a stringLike, off, n int) error {
+	for i := range n {
+		if a.IsNull(off + i) {
+			continue
+		}
+		s := a.Value(off + i)
+		if !utf8.ValidString(s) {
+			return errs.New(errs.Corrupt, "engine.feed", "a text is not UTF-8")
+		}
+		setText(v, at+i, unsafe.Slice(unsafe.StringData(s), len(s)))
+	}
 	return nil
 }
 

@@ -7,234 +7,34 @@ package engine
 import "C"
 
 import (
-	"sync"
+	"runtime/cgo"
+	"sync/atomic"
 	"unsafe"
 
 	"github.com/overlakedb/overlake/internal/errs"
 )
 
-// Type is an argument or result type of a function written in Go.
-type Type uint8
-
-// The types.
-const (
-	Bool       Type = iota
-	SmallInts       // SMALLINT[]
-	Int32           // INTEGER
-	Int64           // BIGINT
-	Ints            // INTEGER[]
-	BigInts         // BIGINT[]
-	Float32         // FLOAT
-	Float64         // DOUBLE
-	Text            // VARCHAR
-	FloatList       // FLOAT[]
-	DoubleList      // DOUBLE[]
-	Vector          // the alias vector of FLOAT[]
-)
-
-func (t Type) create() C.duckdb_logical_type {
-	list := func(id C.int) C.duckdb_logical_type {
-		e := C.duckdb_create_logical_type(id)
-		defer C.duckdb_destroy_logical_type(&e)
-		return C.duckdb_create_list_type(e)
-	}
-	switch t {
-	case Bool:
-		return C.duckdb_create_logical_type(C.OV_TYPE_BOOLEAN)
-	case Int32:
-		return C.duckdb_create_logical_type(C.OV_TYPE_INTEGER)
-	case Int64:
-		return C.duckdb_create_logical_type(C.OV_TYPE_BIGINT)
-	case Float32:
-		return C.duckdb_create_logical_type(C.OV_TYPE_FLOAT)
-	case Float64:
-		return C.duckdb_create_logical_type(C.OV_TYPE_DOUBLE)
-	case Text:
-		return C.duckdb_create_logical_type(C.OV_TYPE_VARCHAR)
-	case SmallInts:
-		return list(C.OV_TYPE_SMALLINT)
-	case Ints:
-		return list(C.OV_TYPE_INTEGER)
-	case BigInts:
-		return list(C.OV_TYPE_BIGINT)
-	case FloatList:
-		return list(C.OV_TYPE_FLOAT)
-	case DoubleList:
-		return list(C.OV_TYPE_DOUBLE)
-	}
-	v := list(C.OV_TYPE_FLOAT)
-	name := C.CString("vector")
-	defer C.free(unsafe.Pointer(name))
-	C.duckdb_logical_type_set_alias(v, name)
-	return v
-}
-
-// Column is one argument of a call: a typed view over the engine's memory, valid during the call.
-type Column struct {
-	data, child, valid, childValid unsafe.Pointer
-}
-
-func columnOf(v C.duckdb_vector, t Type) Column {
-	c := Column{data: C.duckdb_vector_get_data(v), valid: unsafe.Pointer(C.duckdb_vector_get_validity(v))}
-	switch t {
-	case SmallInts, Ints, BigInts, FloatList, DoubleList, Vector:
-		ch := C.duckdb_list_vector_get_child(v)
-		c.child = C.duckdb_vector_get_data(ch)
-		c.childValid = unsafe.Pointer(C.duckdb_vector_get_validity(ch))
-	}
-	return c
-}
-
-func bit(words unsafe.Pointer, i uint64) bool {
-	return words == nil || *(*uint64)(unsafe.Add(words, i>>6<<3))>>(i&63)&1 == 1
-}
-
-// Null reports whether row i is NULL.
-func (c *Column) Null(i int) bool { return !bit(c.valid, uint64(i)) }
-
-// Bool is the BOOLEAN at row i.
-func (c *Column) Bool(i int) bool { return *(*bool)(unsafe.Add(c.data, i)) }
-
-// Int32 is the INTEGER at row i.
-func (c *Column) Int32(i int) int32 { return *(*int32)(unsafe.Add(c.data, i*4)) }
-
-// Int64 is the BIGINT at row i.
-func (c *Column) Int64(i int) int64 { return *(*int64)(unsafe.Add(c.data, i*8)) }
-
-// Float64 is the DOUBLE at row i.
-func (c *Column) Float64(i int) float64 { return *(*float64)(unsafe.Add(c.data, i*8)) }
-
-// Text is the VARCHAR at row i, without a copy: it must not be kept.
-func (c *Column) Text(i int) string {
-	s := unsafe.Add(c.data, i*16)
-	n := *(*uint32)(s)
-	if n <= 12 {
-		return unsafe.String((*byte)(unsafe.Add(s, 4)), n)
-	}
-	return unsafe.String(*(**byte)(unsafe.Add(s, 8)), n)
-}
-
-func (c *Column) entry(i int) (off, n uint64) {
-	e := (*[2]uint64)(unsafe.Add(c.data, i*16))
-	return e[0], e[1]
-}
-
-// Floats is the list of FLOAT at row i, without a copy: it must not be kept.
-func (c *Column) Floats(i int) []float32 {
-	off, n := c.entry(i)
-	if n == 0 {
-		return nil
-	}
-	return unsafe.Slice((*float32)(unsafe.Add(c.child, off*4)), n)
-}
-
-// Doubles is the list of DOUBLE at row i, without a copy.
-func (c *Column) Doubles(i int) []float64 {
-	off, n := c.entry(i)
-	if n == 0 {
-		return nil
-	}
-	return unsafe.Slice((*float64)(unsafe.Add(c.child, off*8)), n)
-}
-
-// Ints is the list of INTEGER at row i, without a copy.
-func (c *Column) Ints(i int) []int32 {
-	off, n := c.entry(i)
-	if n == 0 {
-		return nil
-	}
-	return unsafe.Slice((*int32)(unsafe.Add(c.child, off*4)), n)
-}
-
-// BigInts is the list of BIGINT at row i, without a copy.
-func (c *Column) BigInts(i int) []int64 {
-	off, n := c.entry(i)
-	if n == 0 {
-		return nil
-	}
-	return unsafe.Slice((*int64)(unsafe.Add(c.child, off*8)), n)
-}
-
-// HasNullElement reports whether the list at row i holds a NULL.
-func (c *Column) HasNullElement(i int) bool {
-	if c.childValid == nil {
-		return false
-	}
-	off, n := c.entry(i)
-	for k := off; k < off+n; k++ {
-		if !bit(c.childValid, k) {
-			return true
-		}
-	}
-	return false
-}
-
-// Output takes the results of a call, row by row in ascending order.
-type Output struct {
-	v    C.duckdb_vector
-	t    Type
-	data unsafe.Pointer
-	used uint64 // elements of the list child so far
-}
-
-func outputOf(v C.duckdb_vector, t Type) Output {
-	o := Output{v: v, t: t, data: C.duckdb_vector_get_data(v)}
-	if t == Vector || t == FloatList {
-		o.used = uint64(C.duckdb_list_vector_get_size(v))
-	}
-	return o
-}
-
-// Null makes row i NULL.
-func (o *Output) Null(i int) {
-	C.duckdb_vector_ensure_validity_writable(o.v)
-	w := (*uint64)(unsafe.Add(unsafe.Pointer(C.duckdb_vector_get_validity(o.v)), i>>6<<3))
-	*w &^= 1 << (i & 63)
-	if o.t == Vector || o.t == FloatList {
-		*(*[2]uint64)(unsafe.Add(o.data, i*16)) = [2]uint64{o.used, 0}
-	}
-}
-
-// Bool sets row i.
-func (o *Output) Bool(i int, v bool) { *(*bool)(unsafe.Add(o.data, i)) = v }
-
-// Int32 sets row i.
-func (o *Output) Int32(i int, v int32) { *(*int32)(unsafe.Add(o.data, i*4)) = v }
-
-// Float32 sets row i.
-func (o *Output) Float32(i int, v float32) { *(*float32)(unsafe.Add(o.data, i*4)) = v }
-
-// Float64 sets row i.
-func (o *Output) Float64(i int, v float64) { *(*float64)(unsafe.Add(o.data, i*8)) = v }
-
-// Text sets row i.
-func (o *Output) Text(i int, s string) {
-	p := (*C.char)(unsafe.Pointer(unsafe.StringData(s)))
-	C.duckdb_vector_assign_string_element_len(o.v, C.idx_t(i), p, C.idx_t(len(s)))
-}
-
-// Floats sets row i to a list.
-func (o *Output) Floats(i int, v []float32) {
-	n := uint64(len(v))
-	C.duckdb_list_vector_reserve(o.v, C.idx_t(o.used+n))
-	C.duckdb_list_vector_set_size(o.v, C.idx_t(o.used+n))
-	child := C.duckdb_vector_get_data(C.duckdb_list_vector_get_child(o.v))
-	copy(unsafe.Slice((*float32)(unsafe.Add(child, o.used*4)), n), v)
-	*(*[2]uint64)(unsafe.Add(o.data, i*16)) = [2]uint64{o.used, n}
-	o.used += n
-}
+// Row computes row i of a batch. It is not called for rows with a NULL argument, which give NULL, unless the function asks
+// for them. An error without a kind counts as Invalid. A panic becomes an error of the query.
+type Row = func(i int, args []Column, out *Output) error
 
 // Scalar is a function written in Go. Several may share a name and differ in their arguments; a name of DuckDB's own
-// gains an overload.
+// gains an overload. Exactly one of Row, Start and Bind is set.
 type Scalar struct {
 	Name    string
 	Args    []Type
+	Varargs bool // the last of Args may come any number of times, also not at all
 	Returns Type
-	// Row computes row i. It is not called for rows with a NULL argument, which give NULL. It may be called by several
-	// threads at once.
-	Row func(i int, args []Column, out *Output) error
-	// Start, when set, gives the Row function for one batch of rows, so that a batch can keep state of its own.
-	Start func() func(i int, args []Column, out *Output) error
+	// Row is called by several threads at once.
+	Row Row
+	// Start gives the Row function for one batch of rows, so that a batch can keep state of its own.
+	Start func() Row
+	// Bind looks at a call when its statement is prepared and gives the Start function for it.
+	Bind func(b *Binding) (func() Row, error)
+	// Nulls makes Row see rows with NULL arguments.
+	Nulls bool
+	// Volatile tells that equal arguments may give different results.
+	Volatile bool
 }
 
 // Cast is a conversion written in Go, under the rules of Scalar.
@@ -245,57 +45,191 @@ type Cast struct {
 	Row  func(i int, in *Column, out *Output) error
 }
 
-// Functions live as long as the process: DuckDB offers no way to take one back. The slices only grow.
-var (
-	functionsMu sync.RWMutex
-	scalars     []*Scalar
-	casts       []*Cast
-)
+// Aggregate is an aggregate function written in Go. Rows with a NULL argument are skipped; a group without rows is NULL.
+// A state is used by one thread at a time.
+type Aggregate struct {
+	Name    string
+	Args    []Type
+	Returns Type
+	// New makes the state of a group.
+	New func() any
+	// Add takes row i into a state.
+	Add func(state any, i int, args []Column) error
+	// Merge takes another state into a state. The other one must stay as it is: windows merge it again.
+	Merge func(state, other any) error
+	// Done gives the result of a state as row i.
+	Done func(state any, i int, out *Output) error
+}
+
+// Binding is a call of a function in a statement.
+type Binding struct {
+	info C.duckdb_bind_info
+}
+
+// Args is the number of arguments.
+func (b *Binding) Args() int { return int(C.duckdb_scalar_function_bind_get_argument_count(b.info)) }
+
+// Constant is the value of argument k when it is one that the engine can compute before the statement runs: nil for NULL,
+// bool, int64, float64, string, or []float32 for lists of numbers. It is what the statement says, converted to the type of
+// the function's parameter where the types differ. Parameters of the statement are not constants: the engine binds first.
+func (b *Binding) Constant(k int) (value any, ok bool) {
+	e := C.duckdb_scalar_function_bind_get_argument(b.info, C.idx_t(k))
+	if e == nil {
+		return nil, false
+	}
+	defer C.duckdb_destroy_expression(&e)
+	if !C.duckdb_expression_is_foldable(e) {
+		return nil, false
+	}
+	var ctx C.duckdb_client_context
+	C.duckdb_scalar_function_get_client_context(b.info, &ctx)
+	defer C.duckdb_destroy_client_context(&ctx)
+	var v C.duckdb_value
+	err := C.duckdb_expression_fold(ctx, e, &v)
+	if err != nil {
+		defer C.duckdb_destroy_error_data(&err)
+		if C.duckdb_error_data_has_error(err) {
+			return nil, false
+		}
+	}
+	if v == nil {
+		return nil, false
+	}
+	defer C.duckdb_destroy_value(&v)
+	return goValue(v)
+}
+
+func goValue(v C.duckdb_value) (any, bool) {
+	if C.duckdb_is_null_value(v) {
+		return nil, true
+	}
+	switch C.duckdb_get_type_id(C.duckdb_get_value_type(v)) {
+	case C.OV_TYPE_BOOLEAN:
+		return bool(C.duckdb_get_bool(v)), true
+	case C.OV_TYPE_TINYINT, C.OV_TYPE_SMALLINT, C.OV_TYPE_INTEGER, C.OV_TYPE_BIGINT, C.OV_TYPE_UTINYINT, C.OV_TYPE_USMALLINT, C.OV_TYPE_UINTEGER:
+		return int64(C.duckdb_get_int64(v)), true
+	case C.OV_TYPE_FLOAT, C.OV_TYPE_DOUBLE, C.OV_TYPE_DECIMAL:
+		return float64(C.duckdb_get_double(v)), true
+	case C.OV_TYPE_VARCHAR:
+		s := C.duckdb_get_varchar(v)
+		defer C.duckdb_free(unsafe.Pointer(s))
+		return C.GoString(s), true
+	case C.OV_TYPE_LIST:
+		out := make([]float32, C.duckdb_get_list_size(v))
+		for i := range out {
+			e := C.duckdb_get_list_child(v, C.idx_t(i))
+			x, ok := goValue(e)
+			C.duckdb_destroy_value(&e)
+			switch x := x.(type) {
+			case int64:
+				out[i] = float32(x)
+			case float64:
+				out[i] = float32(x)
+			default:
+				ok = false
+			}
+			if !ok {
+				return nil, false
+			}
+		}
+		return out, true
+	}
+	return nil, false
+}
+
+// functionHandles counts the Go values that the engine holds for functions, calls and aggregate states.
+var functionHandles atomic.Int64
+
+// FunctionHandles is the number of Go values that the engine holds for functions, for tests of what is left behind.
+func FunctionHandles() int64 { return functionHandles.Load() }
+
+func functionHandle(v any) C.uintptr_t {
+	functionHandles.Add(1)
+	return C.uintptr_t(cgo.NewHandle(v))
+}
+
+//export ovFunctionDrop
+func ovFunctionDrop(h C.uintptr_t) {
+	if h != 0 {
+		cgo.Handle(h).Delete()
+		functionHandles.Add(-1)
+	}
+}
+
+// definition is an ov_function in C memory, with everything that belongs to it.
+func definition(name string, args []Type, varargs bool, result Type, handle C.uintptr_t) (*C.ov_function, func()) {
+	d := (*C.ov_function)(C.calloc(1, C.size_t(unsafe.Sizeof(C.ov_function{}))))
+	fixed := args
+	if varargs {
+		fixed = args[:len(args)-1]
+		d.varargs = args[len(args)-1].create()
+	}
+	d.name, d.result, d.nargs, d.handle = C.CString(name), result.create(), C.int(len(fixed)), handle
+	d.args = (*C.duckdb_logical_type)(C.calloc(C.size_t(len(fixed)+1), C.size_t(unsafe.Sizeof(d.result))))
+	types := unsafe.Slice(d.args, len(fixed))
+	for i, t := range fixed {
+		types[i] = t.create()
+	}
+	return d, func() {
+		for i := range types {
+			C.duckdb_destroy_logical_type(&types[i])
+		}
+		C.duckdb_destroy_logical_type(&d.result)
+		if d.varargs != nil {
+			C.duckdb_destroy_logical_type(&d.varargs)
+		}
+		C.free(unsafe.Pointer(d.args))
+		C.free(unsafe.Pointer(d.name))
+		C.free(unsafe.Pointer(d))
+	}
+}
+
+func refused(what string) error {
+	return errs.New(errs.Internal, "engine.register", "the engine refused a function", errs.On(what))
+}
 
 // RegisterScalar makes a function known to all queries of the DB.
 func (db *DB) RegisterScalar(f Scalar) error {
-	functionsMu.Lock()
-	scalars = append(scalars, &f)
-	id := len(scalars) - 1
-	functionsMu.Unlock()
-	name := C.CString(f.Name)
-	defer C.free(unsafe.Pointer(name))
-	args := make([]C.duckdb_logical_type, len(f.Args)+1)
-	for i, t := range f.Args {
-		args[i] = t.create()
-		defer C.duckdb_destroy_logical_type(&args[i])
+	ways := 0
+	for _, set := range []bool{f.Row != nil, f.Start != nil, f.Bind != nil} {
+		if set {
+			ways++
+		}
 	}
-	result := f.Returns.create()
-	defer C.duckdb_destroy_logical_type(&result)
+	if ways != 1 || f.Varargs && len(f.Args) == 0 {
+		return errs.New(errs.Internal, "engine.register", "a function has one of Row, Start and Bind, and something to repeat", errs.On(f.Name))
+	}
+	d, free := definition(f.Name, f.Args, f.Varargs, f.Returns, functionHandle(&f))
+	defer free()
+	d.nulls, d.is_volatile, d.bind = C.bool(f.Nulls), C.bool(f.Volatile), C.bool(f.Bind != nil)
 	db.control.Lock()
 	defer db.control.Unlock()
-	// The array of arguments holds C pointers only, but lives in Go memory: the call does not keep it.
-	if C.ov_scalar(db.conns[0], name, (*C.duckdb_logical_type)(pinned(args)), C.int(len(f.Args)), result, false, C.uintptr_t(id)) != 0 {
-		return errs.New(errs.Internal, "engine.register", "the engine refused a function", errs.On(f.Name))
+	if C.ov_scalar(db.conns[0], d) != 0 {
+		return refused(f.Name)
 	}
 	return nil
 }
 
-// pinned copies the handles to C memory for the duration of a registration. Registrations happen once a process, so the
-// few bytes stay.
-func pinned(args []C.duckdb_logical_type) unsafe.Pointer {
-	p := C.malloc(C.size_t(len(args)) * C.size_t(unsafe.Sizeof(args[0])))
-	copy(unsafe.Slice((*C.duckdb_logical_type)(p), len(args)), args)
-	return p
+// RegisterAggregate makes an aggregate known to all queries of the DB.
+func (db *DB) RegisterAggregate(f Aggregate) error {
+	d, free := definition(f.Name, f.Args, false, f.Returns, functionHandle(&f))
+	defer free()
+	db.control.Lock()
+	defer db.control.Unlock()
+	if C.ov_aggregate(db.conns[0], d) != 0 {
+		return refused(f.Name)
+	}
+	return nil
 }
 
 // RegisterCast makes a conversion known to all queries of the DB.
 func (db *DB) RegisterCast(c Cast) error {
-	functionsMu.Lock()
-	casts = append(casts, &c)
-	id := len(casts) - 1
-	functionsMu.Unlock()
 	from, to := c.From.create(), c.To.create()
 	defer C.duckdb_destroy_logical_type(&from)
 	defer C.duckdb_destroy_logical_type(&to)
 	db.control.Lock()
 	defer db.control.Unlock()
-	if C.ov_cast(db.conns[0], from, to, C.int64_t(c.Cost), C.uintptr_t(id)) != 0 {
+	if C.ov_cast(db.conns[0], from, to, C.int64_t(c.Cost), functionHandle(&c)) != 0 {
 		return errs.Newf(errs.Internal, "engine.register", "the engine refused a cast from %d to %d", c.From, c.To)
 	}
 	return nil
@@ -310,29 +244,55 @@ func (db *DB) registerVector() error {
 	return nil
 }
 
-//export ovScalarCall
-func ovScalarCall(id C.uintptr_t, in C.duckdb_data_chunk, out C.duckdb_vector) (failed *C.char) {
+// bound is a call of a function whose Bind looked at it.
+type bound struct{ start func() Row }
+
+//export ovScalarBind
+func ovScalarBind(h C.uintptr_t, info C.duckdb_bind_info, out *C.uintptr_t) (failed *C.char) {
 	defer recovered(&failed)
-	functionsMu.RLock()
-	f := scalars[id]
-	functionsMu.RUnlock()
-	args := make([]Column, len(f.Args))
-	for k, t := range f.Args {
-		args[k] = columnOf(C.duckdb_data_chunk_get_vector(in, C.idx_t(k)), t)
+	f := cgo.Handle(h).Value().(*Scalar)
+	start, err := f.Bind(&Binding{info: info})
+	if err != nil {
+		return failure(err)
 	}
-	o := outputOf(out, f.Returns)
+	*out = functionHandle(&bound{start: start})
+	return nil
+}
+
+// arguments are the columns of a chunk; the last type holds for those beyond it.
+func arguments(in C.duckdb_data_chunk, types []Type) []Column {
+	args := make([]Column, C.duckdb_data_chunk_get_column_count(in))
+	for k := range args {
+		args[k] = columnOf(C.duckdb_data_chunk_get_vector(in, C.idx_t(k)), types[min(k, len(types)-1)])
+	}
+	return args
+}
+
+func anyNull(args []Column, i int) bool {
+	for k := range args {
+		if args[k].Null(i) {
+			return true
+		}
+	}
+	return false
+}
+
+//export ovScalarCall
+func ovScalarCall(h, call C.uintptr_t, in C.duckdb_data_chunk, out C.duckdb_vector) (failed *C.char) {
+	defer recovered(&failed)
+	f := cgo.Handle(h).Value().(*Scalar)
 	row := f.Row
-	if f.Start != nil {
+	switch {
+	case call != 0:
+		row = cgo.Handle(call).Value().(*bound).start()
+	case f.Start != nil:
 		row = f.Start()
 	}
-	n := int(C.duckdb_data_chunk_get_size(in))
-rows:
-	for i := range n {
-		for k := range args {
-			if args[k].Null(i) {
-				o.Null(i)
-				continue rows
-			}
+	args, o := arguments(in, f.Args), outputOf(out, f.Returns)
+	for i := range int(C.duckdb_data_chunk_get_size(in)) {
+		if !f.Nulls && anyNull(args, i) {
+			o.Null(i)
+			continue
 		}
 		if err := row(i, args, &o); err != nil {
 			return failure(err)
@@ -342,20 +302,86 @@ rows:
 }
 
 //export ovCastCall
-func ovCastCall(id C.uintptr_t, at, n C.idx_t, in, out C.duckdb_vector, row *C.idx_t) (failed *C.char) {
+func ovCastCall(h C.uintptr_t, at, n C.idx_t, in, out C.duckdb_vector, row *C.idx_t) (failed *C.char) {
+	i := int(at)
+	defer func() {
+		if failed != nil {
+			*row = C.idx_t(i)
+		}
+	}()
 	defer recovered(&failed)
-	functionsMu.RLock()
-	c := casts[id]
-	functionsMu.RUnlock()
+	c := cgo.Handle(h).Value().(*Cast)
 	col, o := columnOf(in, c.From), outputOf(out, c.To)
-	for i := int(at); i < int(n); i++ {
+	for ; i < int(n); i++ {
 		if col.Null(i) {
 			o.Null(i)
 			continue
 		}
 		if err := c.Row(i, &col, &o); err != nil {
-			*row = C.idx_t(i)
 			o.Null(i)
+			return failure(err)
+		}
+	}
+	return nil
+}
+
+//export ovAggregateAdd
+func ovAggregateAdd(h C.uintptr_t, in C.duckdb_data_chunk, states **C.uintptr_t) (failed *C.char) {
+	defer recovered(&failed)
+	f := cgo.Handle(h).Value().(*Aggregate)
+	args := arguments(in, f.Args)
+	// Rows of one group often follow each other: the handle is looked up when the group changes.
+	var of *C.uintptr_t
+	var state any
+	for i, s := range unsafe.Slice(states, int(C.duckdb_data_chunk_get_size(in))) {
+		if anyNull(args, i) {
+			continue
+		}
+		if s != of {
+			if *s == 0 {
+				*s = functionHandle(f.New())
+			}
+			of, state = s, cgo.Handle(*s).Value()
+		}
+		if err := f.Add(state, i, args); err != nil {
+			return failure(err)
+		}
+	}
+	return nil
+}
+
+//export ovAggregateMerge
+func ovAggregateMerge(h C.uintptr_t, from, to **C.uintptr_t, n C.idx_t) (failed *C.char) {
+	defer recovered(&failed)
+	f := cgo.Handle(h).Value().(*Aggregate)
+	targets := unsafe.Slice(to, int(n))
+	for i, s := range unsafe.Slice(from, int(n)) {
+		if *s == 0 {
+			continue
+		}
+		// The source may be combined again (a window does so), hence it is merged, never moved.
+		t := targets[i]
+		if *t == 0 {
+			*t = functionHandle(f.New())
+		}
+		if err := f.Merge(cgo.Handle(*t).Value(), cgo.Handle(*s).Value()); err != nil {
+			return failure(err)
+		}
+	}
+	return nil
+}
+
+//export ovAggregateDone
+func ovAggregateDone(h C.uintptr_t, states **C.uintptr_t, out C.duckdb_vector, n, offset C.idx_t) (failed *C.char) {
+	defer recovered(&failed)
+	f := cgo.Handle(h).Value().(*Aggregate)
+	o := outputOf(out, f.Returns)
+	for i, s := range unsafe.Slice(states, int(n)) {
+		if *s == 0 {
+			o.Null(int(offset) + i)
+			continue
+		}
+		if err := f.Done(cgo.Handle(*s).Value(), int(offset)+i, &o); err != nil {
 			return failure(err)
 		}
 	}
