@@ -162,6 +162,8 @@ void duckdb_scalar_function_set_varargs(duckdb_scalar_function, duckdb_logical_t
 void duckdb_scalar_function_set_volatile(duckdb_scalar_function);
 void duckdb_scalar_function_get_client_context(duckdb_bind_info, duckdb_client_context *);
 void duckdb_destroy_client_context(duckdb_client_context *);
+void duckdb_connection_get_client_context(duckdb_connection, duckdb_client_context *);
+idx_t duckdb_client_context_get_connection_id(duckdb_client_context);
 bool duckdb_expression_is_foldable(duckdb_expression);
 duckdb_error_data duckdb_expression_fold(duckdb_client_context, duckdb_expression, duckdb_value *);
 void duckdb_destroy_expression(duckdb_expression *);

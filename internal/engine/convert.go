@@ -97,12 +97,16 @@ type fixed struct {
 	typ   arrow.DataType
 	width int
 	buf   []byte
+	last  int // bytes of the last batch, which the next one will have as well
 }
 
 func (s *fixed) dataType() arrow.DataType { return s.typ }
 
 func (s *fixed) add(v C.duckdb_vector, off, n int) error {
 	s.validity.add(v, off, n)
+	if s.buf == nil {
+		s.buf = make([]byte, 0, max(s.last, n*s.width))
+	}
 	s.buf = append(s.buf, unsafe.Slice((*byte)(unsafe.Add(data(v), off*s.width)), n*s.width)...)
 	return nil
 }
@@ -112,7 +116,7 @@ func (s *fixed) size() int { return len(s.buf) }
 func (s *fixed) take() arrow.ArrayData {
 	rows, nulls, valid := s.validity.take()
 	d := array.NewData(s.typ, rows, []*memory.Buffer{valid, memory.NewBufferBytes(s.buf)}, nil, nulls, 0)
-	s.buf = nil
+	s.last, s.buf = len(s.buf), nil
 	return d
 }
 
@@ -176,6 +180,7 @@ type texts struct {
 	one     func(b []byte, p unsafe.Pointer) []byte
 	offsets []int32
 	buf     []byte
+	last    int // bytes of the last batch
 }
 
 func (s *texts) dataType() arrow.DataType { return s.typ }
@@ -185,6 +190,7 @@ func (s *texts) add(v C.duckdb_vector, off, n int) error {
 	words := unsafe.Pointer(C.duckdb_vector_get_validity(v))
 	if s.offsets == nil {
 		s.offsets = append(make([]int32, 0, n+1), 0)
+		s.buf = make([]byte, 0, s.last)
 	}
 	p := data(v)
 	for i := range n {
@@ -208,7 +214,7 @@ func (s *texts) take() arrow.ArrayData {
 		s.offsets = []int32{0}
 	}
 	d := array.NewData(s.typ, rows, []*memory.Buffer{valid, memory.NewBufferBytes(arrow.Int32Traits.CastToBytes(s.offsets)), memory.NewBufferBytes(s.buf)}, nil, nulls, 0)
-	s.offsets, s.buf = nil, nil
+	s.last, s.offsets, s.buf = len(s.buf), nil, nil
 	return d
 }
 

@@ -45,7 +45,7 @@ typedef struct {
 	duckdb_logical_type *args;
 	int nargs;
 	duckdb_logical_type varargs, result; // varargs may be NULL
-	bool nulls, is_volatile, bind;
+	bool nulls, is_volatile;
 	uintptr_t handle;
 } ov_function;
 

@@ -271,17 +271,33 @@ func TestLive(t *testing.T) {
 
 func TestCancel(t *testing.T) {
 	db := open(t, engine.Config{})
+	err := db.RegisterScalar(engine.Scalar{Name: "slow", Args: []engine.Type{engine.Int64}, Returns: engine.Bool, Row: func(i int, _ []engine.Column, out *engine.Output) error {
+		time.Sleep(time.Millisecond)
+		out.Bool(i, true)
+		return nil
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
 	for _, sql := range []string{
 		"SELECT sum(a.i * b.i) FROM range(10000000) a(i), range(10000000) b(i)",
 		"SELECT i FROM range(2000000000) t(i) ORDER BY hash(i)",
 		"SELECT i FROM range(2000000000) t(i)",
+		"SELECT count(*) FROM range(2000000000) t(i) WHERE slow(i)",
+		"SELECT hash(i), count(*) FROM range(2000000000) t(i) GROUP BY 1",
+		"SELECT sum(s) FROM (SELECT sum(i) OVER (ORDER BY i ROWS BETWEEN 100000 PRECEDING AND CURRENT ROW) AS s FROM range(2000000000) t(i))",
+		"SELECT list(i) FROM range(2000000000) t(i)",
 	} {
-		ctx, stop := context.WithTimeout(t.Context(), 100*time.Millisecond)
+		const limit = 100 * time.Millisecond
+		ctx, stop := context.WithTimeout(t.Context(), limit)
 		start := time.Now()
 		_, err := tryRows(ctx, db, sql)
 		stop()
-		if d := time.Since(start); !errs.Is(err, errs.Canceled) || !errors.Is(err, context.DeadlineExceeded) || d > time.Second {
-			t.Errorf("%s: %v after %v", sql, err, d)
+		late := time.Since(start) - limit
+		t.Logf("%v late: %s", late.Round(time.Millisecond), sql)
+		// 50 ms are promised and kept on an idle machine; a loaded one gets more.
+		if !errs.Is(err, errs.Canceled) || !errors.Is(err, context.DeadlineExceeded) || late > 3*time.Second {
+			t.Errorf("%s: %v, %v late", sql, err, late)
 		}
 		want(t, rows(t, db, "SELECT 1"), "1")
 	}

@@ -79,6 +79,7 @@ func classify(op, text string) error {
 	if m, err := takeFailure(named); err != nil {
 		named, cause = m, err
 	}
+	named, _, _ = strings.Cut(named, "\n\nPlease try installing") // there are no extensions here
 	e.Message = strings.TrimSpace(named)
 	if cause != nil {
 		// What our own code said tells more than the text or the error number that DuckDB saw.

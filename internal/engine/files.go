@@ -8,6 +8,8 @@ import "C"
 
 import (
 	"context"
+	"crypto/rand"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
@@ -43,17 +45,17 @@ var files = struct {
 
 // door is how the files come in: by the linker's wrapping (wrapped) or as links in a private directory (linked).
 type door interface {
-	// add makes a local file known under a path that ends in ext.
-	add(ext, local string, writable bool) (path string, remove func(), err error)
+	// add makes a local file known under a new path that ends in tail.
+	add(tail, local string, writable bool) (path string, remove func(), err error)
 	// addReader makes a file that Go reads known, whose reads are those of number id.
-	addReader(ext string, id int64, f *file) (path string, remove func(), err error)
+	addReader(tail string, id int64, f *file) (path string, remove func(), err error)
 	// dir is the directory of the paths, with a slash at the end.
 	dir() string
 }
 
 // AddFile makes a file of this machine readable for queries and returns the path to use in SQL. The path keeps the
-// extension and holds no character that globbing or quoting knows. release forgets it; a query that opened the file
-// before goes on reading.
+// extension and holds no character that globbing or quoting knows. release forgets it: call it when the queries that use
+// the path are closed. A query that still runs then reads on where it has the file open, and fails where it has not.
 func (db *DB) AddFile(localPath string) (path string, release func(), err error) {
 	return db.addFile(&file{name: localPath}, localPath, false)
 }
@@ -84,6 +86,12 @@ func (db *DB) addFile(f *file, name string, writable bool) (string, func(), erro
 			break
 		}
 	}
+	// The name is not to be guessed: who may read one table must not find the files of another by counting.
+	var secret [8]byte
+	if _, err := rand.Read(secret[:]); err != nil {
+		return "", nil, errs.Wrap(errs.Internal, "engine.file", err)
+	}
+	ext = "-" + hex.EncodeToString(secret[:]) + ext
 	f.refs = 1
 	files.Lock()
 	files.last++
@@ -226,7 +234,7 @@ func errorNumber(err error) syscall.Errno {
 	return syscall.EIO
 }
 
-var virtualPath = regexp.MustCompile(`(?:/\.overlake-files/[0-9a-f]{32}|[^\s"'\[(]*/overlake-files-[0-9]+)/[0-9a-z]+(?:\.[a-z0-9]+)?`)
+var virtualPath = regexp.MustCompile(`(?:/\.overlake-files/[0-9a-f]{32}|[^\s"'\[(]*/overlake-files-[0-9]+)/[0-9a-z]+-[0-9a-f]{16}(?:\.[a-z0-9]+)?`)
 
 // nameFiles puts the names of files into a message of DuckDB, and gives the Go error of the first file that had one.
 func nameFiles(message string) (named string, ours bool, cause error) {

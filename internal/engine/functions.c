@@ -55,7 +55,7 @@ static void bind_scalar(duckdb_bind_info info) {
 
 static void call_scalar(duckdb_function_info info, duckdb_data_chunk in, duckdb_vector out) {
 	shared *f = duckdb_scalar_function_get_extra_info(info), *bound = duckdb_scalar_function_get_bind_data(info);
-	char *err = ovScalarCall(f->handle, bound ? bound->handle : 0, in, out);
+	char *err = ovScalarCall(f->handle, bound->handle, in, out);
 	if (err) {
 		duckdb_scalar_function_set_error(info, err);
 		free(err);
@@ -72,7 +72,7 @@ duckdb_state ov_scalar(duckdb_connection con, const ov_function *d) {
 	duckdb_scalar_function_set_return_type(f, d->result);
 	if (d->nulls) duckdb_scalar_function_set_special_handling(f);
 	if (d->is_volatile) duckdb_scalar_function_set_volatile(f);
-	if (d->bind) duckdb_scalar_function_set_bind(f, bind_scalar);
+	duckdb_scalar_function_set_bind(f, bind_scalar);
 	duckdb_scalar_function_set_extra_info(f, s, drop);
 	duckdb_scalar_function_set_function(f, call_scalar);
 	duckdb_state st = duckdb_register_scalar_function(con, f);

@@ -199,9 +199,9 @@ func (db *DB) RegisterScalar(f Scalar) error {
 	if ways != 1 || f.Varargs && len(f.Args) == 0 {
 		return errs.New(errs.Internal, "engine.register", "a function has one of Row, Start and Bind, and something to repeat", errs.On(f.Name))
 	}
-	d, free := definition(f.Name, f.Args, f.Varargs, f.Returns, functionHandle(&f))
+	d, free := definition(f.Name, f.Args, f.Varargs, f.Returns, functionHandle(&scalar{Scalar: f, db: db}))
 	defer free()
-	d.nulls, d.is_volatile, d.bind = C.bool(f.Nulls), C.bool(f.Volatile), C.bool(f.Bind != nil)
+	d.nulls, d.is_volatile = C.bool(f.Nulls), C.bool(f.Volatile)
 	db.control.Lock()
 	defer db.control.Unlock()
 	if C.ov_scalar(db.conns[0], d) != 0 {
@@ -244,18 +244,42 @@ func (db *DB) registerVector() error {
 	return nil
 }
 
-// bound is a call of a function whose Bind looked at it.
-type bound struct{ start func() Row }
+// scalar is a registered function.
+type scalar struct {
+	Scalar
+	db *DB
+}
+
+// bound is a call of a function in a statement that was prepared.
+type bound struct {
+	start func() Row
+	run   *Result // nil in a statement that is not a query
+}
+
+// patience is how many rows a function computes before it asks whether anybody still waits.
+const patience = 16
 
 //export ovScalarBind
 func ovScalarBind(h C.uintptr_t, info C.duckdb_bind_info, out *C.uintptr_t) (failed *C.char) {
 	defer recovered(&failed)
-	f := cgo.Handle(h).Value().(*Scalar)
-	start, err := f.Bind(&Binding{info: info})
-	if err != nil {
-		return failure(err)
+	f := cgo.Handle(h).Value().(*scalar)
+	b := &bound{start: f.Start}
+	switch {
+	case f.Row != nil:
+		b.start = func() Row { return f.Row }
+	case f.Bind != nil:
+		var err error
+		if b.start, err = f.Bind(&Binding{info: info}); err != nil {
+			return failure(err)
+		}
 	}
-	*out = functionHandle(&bound{start: start})
+	var ctx C.duckdb_client_context
+	C.duckdb_scalar_function_get_client_context(info, &ctx)
+	defer C.duckdb_destroy_client_context(&ctx)
+	if at := f.db.runs[C.duckdb_client_context_get_connection_id(ctx)]; at != nil {
+		b.run = at.Load()
+	}
+	*out = functionHandle(b)
 	return nil
 }
 
@@ -280,19 +304,16 @@ func anyNull(args []Column, i int) bool {
 //export ovScalarCall
 func ovScalarCall(h, call C.uintptr_t, in C.duckdb_data_chunk, out C.duckdb_vector) (failed *C.char) {
 	defer recovered(&failed)
-	f := cgo.Handle(h).Value().(*Scalar)
-	row := f.Row
-	switch {
-	case call != 0:
-		row = cgo.Handle(call).Value().(*bound).start()
-	case f.Start != nil:
-		row = f.Start()
-	}
+	f, b := cgo.Handle(h).Value().(*scalar), cgo.Handle(call).Value().(*bound)
+	row := b.start()
 	args, o := arguments(in, f.Args), outputOf(out, f.Returns)
 	for i := range int(C.duckdb_data_chunk_get_size(in)) {
 		if !f.Nulls && anyNull(args, i) {
 			o.Null(i)
 			continue
+		}
+		if i%patience == patience-1 && b.run != nil && b.run.givenUp.Load() {
+			return failure(errs.New(errs.Canceled, "engine.callback", "the query was given up"))
 		}
 		if err := row(i, args, &o); err != nil {
 			return failure(err)

@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 	"unsafe"
 
@@ -39,16 +40,18 @@ type Result struct {
 	rec    arrow.RecordBatch
 	err    error
 
-	mu     sync.Mutex // held by whoever is inside DuckDB with this result
-	q      C.ov_query
-	sinks  []sink
-	ended  bool
-	fast   bool          // the last chunk came without a wait
-	gate   sync.Mutex    // guards closed, and interrupts against the end of the connection
-	closed bool          // everything is freed
-	stop   chan struct{} // closed to end the watch
-	wait   sync.WaitGroup
-	pooled bool // the connection goes back to the pool
+	mu      sync.Mutex // held by whoever is inside DuckDB with this result
+	q       C.ov_query
+	sinks   []sink
+	ended   bool
+	fast    bool                    // the last chunk came without a wait
+	gate    sync.Mutex              // guards closed, and interrupts against the end of the connection
+	closed  bool                    // everything is freed
+	givenUp atomic.Bool             // nobody waits for the rest: functions in Go stop at their next row
+	stop    chan struct{}           // closed to end the watch
+	at      *atomic.Pointer[Result] // where the DB says that the connection runs this
+	wait    sync.WaitGroup
+	pooled  bool // the connection goes back to the pool
 }
 
 // A batch is handed out as soon as one of these is reached, or as soon as the engine makes us wait for more.
@@ -60,6 +63,9 @@ const (
 
 // Query runs one SELECT or EXPLAIN. It waits for a place among the running queries first.
 func (db *DB) Query(ctx context.Context, sql string, args ...Arg) (*Result, error) {
+	if err := db.guard(ctx, sql); err != nil {
+		return nil, err
+	}
 	con, err := db.acquire(ctx)
 	if err != nil {
 		return nil, err
@@ -79,6 +85,9 @@ func (db *DB) Query(ctx context.Context, sql string, args ...Arg) (*Result, erro
 
 // RunCopy runs one COPY ... TO whose file came from AddOutput and returns the number of rows written.
 func (db *DB) RunCopy(ctx context.Context, sql string, args ...Arg) (int64, error) {
+	if err := db.guard(ctx, sql); err != nil {
+		return 0, err
+	}
 	con, err := db.acquire(ctx)
 	if err != nil {
 		return 0, err
@@ -105,6 +114,8 @@ func (db *DB) run(ctx context.Context, con C.duckdb_connection, sql string, args
 	}
 	r := &Result{db: db, ctx: ctx, stop: make(chan struct{})}
 	r.q.con = con
+	r.at = db.runs[connectionID(con)]
+	r.at.Store(r)
 	r.watch()
 	defer func() {
 		if err != nil {
@@ -118,7 +129,11 @@ func (db *DB) run(ctx context.Context, con C.duckdb_connection, sql string, args
 		return nil, err
 	}
 	switch kind := C.duckdb_prepared_statement_type(r.q.stmt); {
-	case kind == C.OV_STATEMENT_SELECT, kind == C.OV_STATEMENT_EXPLAIN:
+	case kind == C.OV_STATEMENT_SELECT:
+	case kind == C.OV_STATEMENT_EXPLAIN:
+		if err := db.guardExplained(ctx, sql); err != nil {
+			return nil, err
+		}
 	case kind == C.OV_STATEMENT_COPY && copying:
 	default:
 		return nil, errs.New(errs.Denied, "engine.query", "only SELECT may run here")
@@ -142,6 +157,7 @@ func (r *Result) watch() {
 		case <-r.ctx.Done():
 		case <-r.db.closing:
 		}
+		r.givenUp.Store(true)
 		for {
 			C.duckdb_interrupt(r.q.con)
 			select {
@@ -296,6 +312,7 @@ func (r *Result) finish() bool {
 		return false
 	}
 	C.ov_finish(&r.q)
+	r.at.Store(nil)
 	close(r.stop)
 	r.wait.Wait()
 	r.gate.Lock()
@@ -309,6 +326,7 @@ func (r *Result) interrupt() bool {
 	r.gate.Lock()
 	defer r.gate.Unlock()
 	if !r.closed {
+		r.givenUp.Store(true)
 		C.duckdb_interrupt(r.q.con)
 	}
 	return !r.closed
