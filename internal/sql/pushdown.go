@@ -19,7 +19,7 @@ func pushdown(q *statement, where node, s *source, sc *scope, outerJoin bool) pr
 	p := &pusher{q: q, s: s, sc: sc}
 	out := predicate.Expr(predicate.True{})
 	for _, c := range conjuncts(where) {
-		e := p.expr(c)
+		e, _ := p.expr(c)
 		if outerJoin && !strict(e) {
 			continue
 		}
@@ -76,123 +76,124 @@ var comparisons = map[string]predicate.Op{
 	"COMPARE_GREATERTHAN": predicate.Gt, "COMPARE_GREATERTHANOREQUALTO": predicate.Ge,
 }
 
-func (p *pusher) expr(n node) predicate.Expr {
+// expr translates a condition. exact tells that the translation is true for the very rows that the condition is true for,
+// so that it may be negated; otherwise it is true for more.
+func (p *pusher) expr(n node) (e predicate.Expr, exact bool) {
 	typ := str(n, "type")
 	if op, ok := comparisons[typ]; ok {
 		return p.compare(child(n, "left"), op, child(n, "right"))
 	}
 	switch typ {
 	case "CONJUNCTION_AND":
-		out := predicate.Expr(predicate.True{})
+		e, exact = predicate.True{}, true
 		for _, c := range list(n, "children") {
 			x, _ := c.(node)
-			out = predicate.Conjoin(out, p.expr(x))
+			part, ok := p.expr(x)
+			e, exact = predicate.Conjoin(e, part), exact && ok
 		}
-		return out
+		return e, exact
 	case "CONJUNCTION_OR":
-		var out predicate.Expr
 		for i, c := range list(n, "children") {
 			x, _ := c.(node)
-			e := p.expr(x)
+			part, ok := p.expr(x)
 			if i == 0 {
-				out = e
+				e, exact = part, ok
 			} else {
-				out = predicate.Disjoin(out, e)
+				e, exact = predicate.Disjoin(e, part), exact && ok
 			}
 		}
-		return out
+		if e != nil {
+			return e, exact
+		}
 	case "COMPARE_BETWEEN":
 		in := child(n, "input")
-		return predicate.Conjoin(p.compare(in, predicate.Ge, child(n, "lower")), p.compare(in, predicate.Le, child(n, "upper")))
+		low, a := p.compare(in, predicate.Ge, child(n, "lower"))
+		high, b := p.compare(in, predicate.Le, child(n, "upper"))
+		return predicate.Conjoin(low, high), a && b
 	case "COMPARE_IN":
-		children := list(n, "children")
-		if len(children) < 2 {
-			return predicate.True{}
-		}
-		first, _ := children[0].(node)
-		col, ok := p.column(first)
-		if !ok {
-			return predicate.True{}
-		}
-		in := predicate.In{Column: col}
-		for _, c := range children[1:] {
-			x, _ := c.(node)
-			v := p.q.constant(x)
-			if v == nil {
-				return predicate.True{}
-			}
-			in.Values = append(in.Values, v)
-		}
-		return in
+		return p.in(n)
 	case "OPERATOR_IS_NULL", "OPERATOR_IS_NOT_NULL":
 		children := list(n, "children")
 		if len(children) == 1 {
 			x, _ := children[0].(node)
 			if col, ok := p.column(x); ok {
 				if typ == "OPERATOR_IS_NULL" {
-					return predicate.IsNull{Column: col}
+					return predicate.IsNull{Column: col}, true
 				}
-				return predicate.Not{X: predicate.IsNull{Column: col}}
+				return predicate.Not{X: predicate.IsNull{Column: col}}, true
 			}
 		}
 	case "OPERATOR_NOT":
 		if children := list(n, "children"); len(children) == 1 {
 			x, _ := children[0].(node)
-			if e := p.expr(x); !widened(e) {
-				return predicate.Negate(e)
+			if e, exact := p.expr(x); exact {
+				return predicate.Not{X: e}, true
 			}
 		}
 	case "FUNCTION":
 		return p.function(n)
 	}
-	return predicate.True{}
+	return predicate.True{}, false
 }
 
-// widened reports whether a translation may keep more than its original: a conjunction drops what it does not know.
-func widened(e predicate.Expr) bool {
-	switch e.(type) {
-	case predicate.Compare, predicate.In, predicate.IsNull, predicate.StartsWith:
-		return false
+func (p *pusher) in(n node) (predicate.Expr, bool) {
+	children := list(n, "children")
+	if len(children) < 2 {
+		return predicate.True{}, false
 	}
-	return true
+	first, _ := children[0].(node)
+	col, ok := p.column(first)
+	if !ok {
+		return predicate.True{}, false
+	}
+	in := predicate.In{Column: col}
+	for _, c := range children[1:] {
+		x, _ := c.(node)
+		v := p.q.constant(x)
+		if v == nil {
+			return predicate.True{}, false
+		}
+		in.Values = append(in.Values, v)
+	}
+	return in, true
 }
 
-func (p *pusher) function(n node) predicate.Expr {
+func (p *pusher) function(n node) (predicate.Expr, bool) {
 	children := list(n, "children")
 	if len(children) != 2 {
-		return predicate.True{}
+		return predicate.True{}, false
 	}
 	a, _ := children[0].(node)
 	b, _ := children[1].(node)
 	col, ok := p.column(a)
 	text, isText := p.q.constant(b).(string)
 	if !ok || !isText {
-		return predicate.True{}
+		return predicate.True{}, false
 	}
 	switch strings.ToLower(str(n, "function_name")) {
 	case "starts_with", "prefix", "^@":
-		return predicate.StartsWith{Column: col, Prefix: text}
+		return predicate.StartsWith{Column: col, Prefix: text}, true
 	case "~~", "like":
 		if i := strings.IndexAny(text, `%_\`); i > 0 {
-			return predicate.StartsWith{Column: col, Prefix: text[:i]}
+			return predicate.StartsWith{Column: col, Prefix: text[:i]}, text[i:] == "%"
 		} else if i < 0 {
-			return predicate.Compare{Column: col, Op: predicate.Eq, Value: text}
+			return predicate.Compare{Column: col, Op: predicate.Eq, Value: text}, true
 		}
 	}
-	return predicate.True{}
+	return predicate.True{}, false
 }
 
-func (p *pusher) compare(l node, op predicate.Op, r node) predicate.Expr {
+func (p *pusher) compare(l node, op predicate.Op, r node) (predicate.Expr, bool) {
 	if col, ok := p.column(l); ok {
 		if v := p.q.constant(r); v != nil {
-			return predicate.Compare{Column: col, Op: op, Value: v}
+			return predicate.Compare{Column: col, Op: op, Value: v}, true
 		}
 	} else if col, ok := p.column(r); ok {
 		if v := p.q.constant(l); v != nil {
-			return predicate.Compare{Column: col, Op: op.Flip(), Value: v}
+			return predicate.Compare{Column: col, Op: op.Flip(), Value: v}, true
 		}
 	}
-	return predicate.True{}
+	return predicate.True{}, false
 }
 
 // column is the name of a column of the table, when the expression is one and no other table of the FROM clause could be
