@@ -46,6 +46,9 @@ func (q *statement) create(c *cursor) (*Result, error) {
 	if err != nil {
 		return nil, err
 	}
+	if same, ok := q.sameName(id); ok {
+		id = same // t and T are one table
+	}
 	var spec lake.CreateSpec
 	var fields []arrow.Field
 	if c.accept("(") {
@@ -79,6 +82,7 @@ func (q *statement) create(c *cursor) (*Result, error) {
 			if spec.Properties, err = c.properties(); err != nil {
 				return nil, err
 			}
+		case c.accept("USING", "ICEBERG"): // as Spark writes it: there is no other kind here
 		case c.accept("COMMENT"):
 			s := c.next()
 			if s.Kind != lex.String {
@@ -86,7 +90,7 @@ func (q *statement) create(c *cursor) (*Result, error) {
 			}
 			spec.Comment = s.Value()
 		default:
-			return nil, c.errorf("expected PARTITIONED BY, WITH, COMMENT or AS")
+			return nil, c.errorf("expected PARTITIONED BY, WITH, TBLPROPERTIES, COMMENT or AS")
 		}
 	}
 	if !c.done() {
@@ -123,7 +127,7 @@ func (q *statement) createAs(c *cursor, id lake.Ident, spec lake.CreateSpec, fie
 	case err != nil && !errs.Is(err, errs.NotFound):
 		return nil, err
 	}
-	rows, err := q.query(c.rest(), "SELECT")
+	rows, err := q.query(q.part(c.peek().Start, len(q.text), "", ""), "SELECT")
 	if err != nil {
 		return nil, err
 	}
@@ -186,6 +190,9 @@ func (c *cursor) partition() ([]lake.PartitionField, error) {
 	if end < 0 {
 		return nil, c.errorf("this bracket is never closed")
 	}
+	if len(args) == 0 {
+		return nil, c.errorf("expected columns to partition by")
+	}
 	c.at = end + 1
 	var out []lake.PartitionField
 	for _, a := range args {
@@ -195,10 +202,17 @@ func (c *cursor) partition() ([]lake.PartitionField, error) {
 			return nil, err
 		}
 		f := lake.PartitionField{Column: name, Transform: "identity"}
+		width := ""
+		if in.peek().Is("[") { // bucket[16](id)
+			in.next()
+			if width = in.next().Text; in.expect("]") != nil || !in.peek().Is("(") {
+				return nil, in.errorf("expected ]( behind the width of a transform")
+			}
+		}
 		if in.accept("(") {
 			f.Transform = strings.TrimSuffix(strings.ToLower(name), "s")
 			f.Column = ""
-			n := ""
+			n := width
 			for !in.accept(")") {
 				t := in.next()
 				switch {
@@ -256,6 +270,11 @@ func (q *statement) drop(c *cursor) (*Result, error) {
 		return nil, err
 	}
 	err = q.s.env.catalog.Drop(q.ctx, id)
+	if errs.Is(err, errs.NotFound) {
+		if same, ok := q.sameName(id); ok {
+			err = q.s.env.catalog.Drop(q.ctx, same)
+		}
+	}
 	if quiet && errs.Is(err, errs.NotFound) {
 		err = nil
 	}

@@ -1,6 +1,7 @@
 package sql
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -8,6 +9,7 @@ import (
 
 	"github.com/apache/arrow-go/v18/arrow"
 
+	"github.com/overlakedb/overlake/internal/engine"
 	"github.com/overlakedb/overlake/internal/errs"
 	"github.com/overlakedb/overlake/internal/lake"
 	"github.com/overlakedb/overlake/internal/sql/lex"
@@ -71,23 +73,128 @@ func (q *statement) insert(c *cursor) (*Result, error) {
 		}
 		cols = append(cols, expr+" AS "+quoteIdent(f.Name))
 	}
-	start := c.peek().Start
-	// The frame goes around the user's text without moving it, so that errors still point into the statement.
-	text := "SELECT " + strings.Join(cols, ", ") + " FROM (" + c.text[start:] + "\n) AS overlake_rows(" + strings.Join(names, ", ") + ")"
-	rows, err := q.query(text, "INSERT")
+	// Columns that the query has and the table has not come last, so that they can be counted.
+	prefix := "SELECT " + strings.Join(cols, ", ") + ", * EXCLUDE (" + strings.Join(names, ", ") + ") FROM ("
+	suffix := "\n) AS overlake_rows(" + strings.Join(names, ", ") + ")"
+	first := c.peek()
+	w := q.part(first.Start, len(c.text), "", "")
+	if first.Is("VALUES") {
+		edits, err := castCells(w.text, fields)
+		if err != nil {
+			return nil, err
+		}
+		w.splice(edits)
+	}
+	w.splice([]lex.Edit{{New: prefix}, {Start: len(w.text), End: len(w.text), New: suffix}})
+	rows, err := q.query(w, "INSERT")
 	if err != nil {
-		return nil, err
+		return nil, insertError(err, fields, t)
 	}
 	defer rows.Close()
+	if n := rows.Schema().NumFields(); n > len(fields) {
+		return nil, lex.Errorf(c.text, first.Start, "%s", countMessage(n, len(fields), t))
+	}
 	write := t.Append
 	if overwrite {
 		write = t.Overwrite
 	}
 	_, info, err := write(q.ctx, &reader{r: rows}, lake.WriteOptions{})
 	if err != nil {
-		return nil, err
+		return nil, insertError(err, fields, t)
 	}
 	return done("INSERT", info.Rows), nil
+}
+
+// castCells casts the values of VALUES one by one to the types of their columns. Left to itself the engine looks for one
+// type that all values of a column have, and finds none for 'NaN' and 1.5. Columns whose values are all strings, or all
+// numbers or NULL, are left alone.
+func castCells(text string, fields []arrow.Field) ([]lex.Edit, error) {
+	tokens, err := lex.Tokens(text)
+	if err != nil {
+		return nil, err
+	}
+	var rows [][][]lex.Token
+	for i := 1; i < len(tokens) && tokens[i].Is("("); i++ {
+		cells, end := lex.Args(tokens, i)
+		if end < 0 {
+			return nil, nil // the parser will tell
+		}
+		rows = append(rows, cells)
+		if i = end + 1; i < len(tokens) && !tokens[i].Is(",") {
+			return nil, nil // more than VALUES: a set operation, ORDER BY
+		}
+	}
+	var edits []lex.Edit
+	for col, f := range fields {
+		seen := map[string]bool{}
+		for _, r := range rows {
+			if col < len(r) {
+				seen[cellKind(r[col])] = true
+			}
+		}
+		delete(seen, "NULL")
+		if len(seen) == 0 || len(seen) == 1 && !seen[""] {
+			continue
+		}
+		typ, err := duckType(f.Type, f.Metadata)
+		if err != nil {
+			return nil, err
+		}
+		if isVector(f) {
+			typ = "vector"
+		}
+		for _, r := range rows {
+			if col >= len(r) || len(r[col]) == 0 || r[col][0].Is("DEFAULT") {
+				continue
+			}
+			lo, hi := r[col][0].Start, r[col][len(r[col])-1].End
+			edits = append(edits, lex.Edit{Start: lo, End: lo, New: "CAST("}, lex.Edit{Start: hi, End: hi, New: " AS " + typ + ")"})
+		}
+	}
+	return edits, nil
+}
+
+// cellKind tells what a value of VALUES is when it is a single word.
+func cellKind(cell []lex.Token) string {
+	if len(cell) == 2 && cell[0].Text == "-" {
+		cell = cell[1:]
+	}
+	if len(cell) == 1 {
+		switch {
+		case cell[0].Kind == lex.String:
+			return "string"
+		case cell[0].Kind == lex.Number:
+			return "number"
+		case cell[0].Is("NULL"):
+			return "NULL"
+		}
+	}
+	return ""
+}
+
+func countMessage(have, want int, t *lake.Table) string {
+	return fmt.Sprintf("the rows to insert have %d columns, but %d of %s are to be filled", have, want, t.Ident())
+}
+
+// insertError takes the names of the frame that insert puts around a query out of an error's message.
+func insertError(err error, fields []arrow.Field, t *lake.Table) error {
+	fix := func(message *string) {
+		var have, want int
+		if n, _ := fmt.Sscanf(*message, `table "overlake_rows" has %d columns available but %d columns specified`, &have, &want); n == 2 {
+			*message = countMessage(have, want, t)
+		}
+		for i := len(fields) - 1; i >= 0; i-- {
+			*message = strings.ReplaceAll(*message, fmt.Sprintf("overlake_c%d", i), fields[i].Name)
+		}
+	}
+	var at *lex.Position
+	var e *engine.SQLError
+	if errors.As(err, &at) {
+		fix(&at.Message)
+	} else if errors.As(err, &e) {
+		fix(&e.Message)
+	}
+	return err
 }
 
 func (q *statement) insertColumns(c *cursor, t *lake.Table) ([]arrow.Field, error) {
@@ -121,20 +228,20 @@ func (q *statement) insertColumns(c *cursor, t *lake.Table) ([]arrow.Field, erro
 // copy runs COPY (query) TO 'file' (options) and COPY table TO 'file' (options).
 func (q *statement) copy(c *cursor) (*Result, error) {
 	c.next()
-	var body string
+	var w *rewriting
 	if c.peek().Is("(") {
 		end := lex.Close(c.tokens, c.at)
 		if end < 0 {
 			return nil, c.errorf("this bracket is never closed")
 		}
-		body = c.text[c.peek().End:c.tokens[end].Start]
+		w = q.part(c.peek().End, c.tokens[end].Start, "", "")
 		c.at = end + 1
 	} else {
 		start := c.peek()
 		if _, err := c.parts("a table"); err != nil {
 			return nil, err
 		}
-		body = "SELECT * FROM " + c.text[start.Start:c.tokens[c.at-1].End]
+		w = q.part(start.Start, c.tokens[c.at-1].End, "FROM ", "")
 	}
 	if c.peek().Is("FROM") {
 		return nil, errs.Wrap(errs.Unsupported, "sql.copy", lex.At(c.text, c.peek().Start, "COPY … FROM is not supported"), errs.Hint("use overlake ingest"))
@@ -168,14 +275,14 @@ func (q *statement) copy(c *cursor) (*Result, error) {
 	if err := c.end(); err != nil {
 		return nil, err
 	}
-	return q.export(body, file.Value(), options)
+	return q.export(w, file.Value(), options)
 }
 
 // copyOptions are the options of DuckDB's COPY that name no further files.
 var copyOptions = map[string]bool{"FORMAT": true, "HEADER": true, "DELIMITER": true, "DELIM": true, "SEP": true, "QUOTE": true, "ESCAPE": true, "NULL": true, "NULLSTR": true,
 	"DATEFORMAT": true, "TIMESTAMPFORMAT": true, "FORCE_QUOTE": true, "COMPRESSION": true, "COMPRESSION_LEVEL": true, "ROW_GROUP_SIZE": true, "ARRAY": true, "PARQUET_VERSION": true}
 
-func (q *statement) export(body, file string, options map[string]string) (*Result, error) {
+func (q *statement) export(w *rewriting, file string, options map[string]string) (*Result, error) {
 	path, err := q.exportPath(file)
 	if err != nil {
 		return nil, err
@@ -200,8 +307,7 @@ func (q *statement) export(body, file string, options map[string]string) (*Resul
 		}
 		opts = append(opts, k+" "+v)
 	}
-	w, err := q.rewrite(body)
-	if err != nil {
+	if w, err = q.rewrite(w); err != nil {
 		return nil, err
 	}
 	temp := filepath.Join(filepath.Dir(path), ".overlake-copy-"+filepath.Base(path))
@@ -211,9 +317,10 @@ func (q *statement) export(body, file string, options map[string]string) (*Resul
 	}
 	defer release()
 	defer os.Remove(temp)
-	n, err := q.s.env.engine.RunCopy(q.ctx, "COPY ("+w.text+"\n) TO '"+out+"' ("+strings.Join(append(opts, "USE_TMP_FILE false"), ", ")+")", q.args...)
+	w.splice([]lex.Edit{{New: "COPY ("}, {Start: len(w.text), End: len(w.text), New: "\n) TO '" + out + "' (" + strings.Join(append(opts, "USE_TMP_FILE false"), ", ") + ")"}})
+	n, err := q.s.env.engine.RunCopy(q.ctx, w.text, q.args...)
 	if err != nil {
-		return nil, err
+		return nil, w.locate(err)
 	}
 	if err := os.Rename(temp, path); err != nil {
 		return nil, errs.Wrap(errs.KindOf(err), "sql.copy", err, errs.On(path))

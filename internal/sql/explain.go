@@ -8,6 +8,7 @@ import (
 	"github.com/apache/arrow-go/v18/arrow/array"
 
 	"github.com/overlakedb/overlake/internal/errs"
+	"github.com/overlakedb/overlake/internal/sql/lex"
 )
 
 // explain runs EXPLAIN [ANALYZE] query: what is read of each table and why, how retrieval is done, and the engine's
@@ -23,12 +24,12 @@ func (q *statement) explain(c *cursor) (*Result, error) {
 	}
 	first := strings.ToUpper(c.peek().Text)
 	switch first {
-	case "SELECT", "WITH", "VALUES", "FROM", "(", "TABLE", "PIVOT", "UNPIVOT":
+	case "SELECT", "WITH", "VALUES", "FROM", "(", "TABLE", "PIVOT", "UNPIVOT", "SUMMARIZE":
 	default:
 		return nil, errs.New(errs.Unsupported, "sql.explain", "only queries can be explained", errs.On(first))
 	}
 	text := c.rest()
-	w, err := q.rewrite(text)
+	w, err := q.rewrite(q.part(c.peek().Start, len(q.text), "", ""))
 	if err != nil {
 		return nil, err
 	}
@@ -36,7 +37,8 @@ func (q *statement) explain(c *cursor) (*Result, error) {
 	if analyze {
 		prefix = "EXPLAIN (ANALYZE, FORMAT json) "
 	}
-	rows, err := q.start(&rewriting{original: text, text: prefix + w.text, stages: w.stages})
+	w.splice([]lex.Edit{{New: prefix}})
+	rows, err := q.start(w)
 	if err != nil {
 		return nil, err
 	}

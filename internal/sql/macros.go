@@ -132,7 +132,7 @@ func (c *call) names(i int) (string, error) {
 	if len(a) == 1 && a[0].Kind == lex.String {
 		inner, err := lex.Tokens(a[0].Value())
 		if err != nil {
-			return "", err
+			return "", c.errorf("%s: argument %d: %v", c.name, i+1, err)
 		}
 		a = inner
 	}
@@ -174,7 +174,7 @@ func (c *call) filter() (string, error) {
 	text := a[0].Value()
 	tokens, err := lex.Tokens(text)
 	if err != nil {
-		return "", errs.Wrap(errs.Invalid, "sql.filter", err, errs.On("filter"))
+		return "", c.errorf("%s: the filter: %v", c.name, err)
 	}
 	depth := 0
 	for _, t := range tokens {
@@ -348,7 +348,7 @@ func distance(a []lex.Token) bool {
 			depth--
 		case depth == 0 && t.Kind == lex.Op:
 			switch t.Text {
-			case "<->", "<#>", "<=>", "<+>", "<~>", "<%>":
+			case "<->", "<#>", negativeDot, "<=>", "<+>", "<~>", "<%>":
 				return true
 			}
 		}

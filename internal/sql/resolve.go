@@ -86,6 +86,9 @@ func (q *statement) resolve(text, tree string) ([]lex.Edit, error) {
 	if err := dec.Decode(&root); err != nil {
 		return nil, errs.Wrap(errs.Internal, "sql.resolve", err)
 	}
+	if err := guard(root, text); err != nil {
+		return nil, err
+	}
 	tokens, err := lex.Tokens(text)
 	if err != nil {
 		return nil, err
@@ -206,6 +209,10 @@ func (r *resolver) from(n node, with *ctes, sc *scope, outerJoin *bool) error {
 		return r.queryNode(body, with, sc)
 	case "EMPTY":
 		return nil
+	case "SHOW_REF":
+		if child(n, "query") == nil {
+			return errs.New(errs.Unsupported, "sql.resolve", "SHOW inside a query", errs.Hint("read information_schema.tables, columns or schemata"))
+		}
 	}
 	sc.sources = append(sc.sources, &source{node: n, name: str(n, "alias")})
 	for key, v := range n {
@@ -262,13 +269,12 @@ func (r *resolver) baseTable(n node, with *ctes, sc *scope) error {
 	}
 	s.base, s.id = t, id
 	if n["at_clause"] != nil {
-		i := r.token(location(n))
-		_, next := r.nameSpan(i, len(parts))
-		if next+1 < len(r.tokens) && r.tokens[next].Is("AT") && r.tokens[next+1].Is("(") {
-			end := lex.Close(r.tokens, next+1)
-			if s.ref, err = r.q.ref(r.text, r.tokens[next+2:end]); err != nil {
-				return err
-			}
+		at, end := r.atClause(r.token(location(n)), len(parts))
+		if at < 0 {
+			return errs.New(errs.Internal, "sql.resolve", "the parser gave no place for AT", errs.On(name))
+		}
+		if s.ref, err = r.q.ref(r.text, r.tokens[at+2:end]); err != nil {
+			return err
 		}
 	}
 	sc.sources = append(sc.sources, s)
@@ -290,21 +296,47 @@ func (r *resolver) nameSpan(i, parts int) (last, next int) {
 	return last, last + 1
 }
 
+// atClause is the place of AT and of its closing bracket behind a table's name of some parts that begins at a word, and
+// behind the other name that the table may have got; -1 when there is none.
+func (r *resolver) atClause(i, parts int) (at, end int) {
+	_, k := r.nameSpan(i, parts)
+	is := func(k int, word string) bool { return k < len(r.tokens) && r.tokens[k].Is(word) }
+	if i < 0 || k > len(r.tokens) {
+		return -1, -1
+	}
+	if !(is(k, "AT") && is(k+1, "(")) {
+		if is(k, "AS") {
+			k++
+		}
+		if k++; is(k, "(") {
+			if k = lex.Close(r.tokens, k); k < 0 {
+				return -1, -1
+			}
+			k++
+		}
+	}
+	if is(k, "AT") && is(k+1, "(") {
+		if end = lex.Close(r.tokens, k+1); end > k+2 {
+			return k, end
+		}
+	}
+	return -1, -1
+}
+
 // replaceTable puts an expression in the place of a table's name.
 func (r *resolver) replaceTable(s *source, parts int, sql string) error {
 	i := r.token(location(s.node))
 	if i < 0 || i+2*(parts-1) >= len(r.tokens) {
 		return errs.New(errs.Internal, "sql.resolve", "the parser gave no place for a table", errs.On(s.name))
 	}
-	last, next := r.nameSpan(i, parts)
-	end := r.tokens[last].End
-	if s.node["at_clause"] != nil && next+1 < len(r.tokens) && r.tokens[next].Is("AT") && r.tokens[next+1].Is("(") {
-		end = r.tokens[lex.Close(r.tokens, next+1)].End
-	}
+	last, _ := r.nameSpan(i, parts)
 	if str(s.node, "alias") == "" {
 		sql += " AS " + quoteIdent(s.name)
 	}
-	r.edits = append(r.edits, lex.Edit{Start: r.tokens[i].Start, End: end, New: sql})
+	r.edits = append(r.edits, lex.Edit{Start: r.tokens[i].Start, End: r.tokens[last].End, New: sql})
+	if at, end := r.atClause(i, parts); s.node["at_clause"] != nil && at >= 0 {
+		r.edits = append(r.edits, lex.Edit{Start: r.tokens[at].Start, End: r.tokens[end].End})
+	}
 	return nil
 }
 

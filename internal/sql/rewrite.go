@@ -1,6 +1,7 @@
 package sql
 
 import (
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -21,6 +22,21 @@ type rewriting struct {
 	stages   [][]lex.Edit
 }
 
+// part begins the rewriting of the bytes from start to end of the statement, with text around them that is not the
+// user's. Errors inside are told at their place in the whole statement.
+func (q *statement) part(start, end int, prefix, suffix string) *rewriting {
+	w := &rewriting{original: q.text, text: q.text}
+	var edits []lex.Edit
+	if start > 0 || prefix != "" {
+		edits = append(edits, lex.Edit{Start: 0, End: start, New: prefix})
+	}
+	if end < len(q.text) || suffix != "" {
+		edits = append(edits, lex.Edit{Start: end, End: len(q.text), New: suffix})
+	}
+	w.splice(edits)
+	return w
+}
+
 func (w *rewriting) splice(edits []lex.Edit) {
 	if len(edits) == 0 {
 		return
@@ -32,36 +48,9 @@ func (w *rewriting) splice(edits []lex.Edit) {
 // origin maps a byte offset of the text back to the original.
 func (w *rewriting) origin(pos int) int {
 	for i := len(w.stages) - 1; i >= 0; i-- {
-		shift := 0 // how much longer the new text is before an edit
-		at := pos
-		done := false
-		for _, e := range sortedEdits(w.stages[i]) {
-			start := e.Start + shift
-			if pos < start {
-				break
-			}
-			if pos < start+len(e.New) {
-				at, done = e.Start, true
-				break
-			}
-			shift += len(e.New) - (e.End - e.Start)
-		}
-		if !done {
-			at = pos - shift
-		}
-		pos = at
+		pos = lex.Origin(w.stages[i], pos)
 	}
 	return pos
-}
-
-func sortedEdits(edits []lex.Edit) []lex.Edit {
-	out := append([]lex.Edit(nil), edits...)
-	for i := 1; i < len(out); i++ {
-		for k := i; k > 0 && out[k].Start < out[k-1].Start; k-- {
-			out[k], out[k-1] = out[k-1], out[k]
-		}
-	}
-	return out
 }
 
 // locate gives an engine's error the place in the original text.
@@ -73,51 +62,77 @@ func (w *rewriting) locate(err error) error {
 	return errs.Wrap(errs.KindOf(err), "sql.query", lex.At(w.original, w.origin(e.Position), e.Message), errs.Hint("%s", errs.HintOf(err)))
 }
 
+// own gives an error about a place in the text the place in the original.
+func (w *rewriting) own(err error) error {
+	var p *lex.Position
+	if !errors.As(err, &p) {
+		return err
+	}
+	*p = *lex.At(w.original, w.origin(p.Offset), p.Message)
+	return err
+}
+
 // rewrite prepares a SELECT for the engine.
-func (q *statement) rewrite(text string) (*rewriting, error) {
-	w := &rewriting{original: text, text: text}
-	// Parameters get their numbers first: expanding may repeat or move them.
-	if err := q.number(w); err != nil {
-		return nil, err
+func (q *statement) rewrite(w *rewriting) (*rewriting, error) {
+	// Search functions may write an argument twice, and take SQL in strings: so what DuckDB cannot read is replaced
+	// before and after them, and parameters have their numbers before.
+	for _, step := range []func(*rewriting) error{q.dialect, q.name, q.expand, q.dialect, q.modifiers} {
+		if err := step(w); err != nil {
+			return nil, w.own(err)
+		}
 	}
-	if err := q.expand(w); err != nil {
-		return nil, err
-	}
-	if err := q.dialect(w); err != nil {
+	if err := checkArgs(q.params, q.args); err != nil {
 		return nil, err
 	}
 	tree, err := q.s.env.engine.Parse(q.ctx, w.text)
 	if err != nil {
+		if strings.Contains(err.Error(), "Only SELECT statements can be serialized") {
+			return nil, errs.New(errs.Unsupported, "sql.query", "PIVOT without the values of its columns, or a statement that is no query",
+				errs.Hint("name the values: PIVOT t ON c IN ('a', 'b') USING sum(x)"))
+		}
 		return nil, w.locate(err)
 	}
 	edits, err := q.resolve(w.text, tree)
 	if err != nil {
-		return nil, err
+		return nil, w.own(err)
 	}
 	w.splice(edits)
 	return w, nil
 }
 
-// dialect makes one pass over the words for what DuckDB cannot read.
+// dialect makes one pass over the words for what DuckDB cannot read or reads otherwise.
 func (q *statement) dialect(w *rewriting) error {
 	tokens, err := lex.Tokens(w.text)
 	if err != nil {
 		return err
 	}
-	var edits []lex.Edit
+	edits := lex.SpaceEdits(w.text, tokens)
 	for i, t := range tokens {
 		switch {
 		case t.Kind == lex.Op && t.Text == "<#>":
 			edits = append(edits, lex.Edit{Start: t.Start, End: t.End, New: negativeDot})
-		case t.Is("vector") && i+1 < len(tokens) && tokens[i+1].Is("(") && i > 0 && (tokens[i-1].Text == "::" || tokens[i-1].Is("AS")):
-			e, err := typmod(w.text, tokens, i)
-			if err != nil {
-				return err
+		case t.Kind == lex.Param && t.Text == "?":
+			q.params++
+			edits = append(edits, lex.Edit{Start: t.Start, End: t.End, New: "$" + strconv.Itoa(q.params)})
+		case t.Kind == lex.Param:
+			if n, err := strconv.Atoi(t.Text[1:]); err == nil {
+				q.params = max(q.params, n)
 			}
-			edits = append(edits, e...)
 		case t.Is("FOR"):
-			if e, ok := travel(w.text, tokens, i); ok {
-				edits = append(edits, e)
+			edits = append(edits, travel(w.text, tokens, i)...)
+		case t.Is("AT") && i+2 < len(tokens) && tokens[i+1].Is("(") && (tokens[i+2].Is("VERSION") || tokens[i+2].Is("TIMESTAMP")):
+			if end := lex.Close(tokens, i+1); end > 0 {
+				edits = append(edits, moveAlias(w.text, tokens, t.Start, end+1)...)
+			}
+		case t.Is("TABLE") && i+1 < len(tokens) && tokens[i+1].IsIdent() && beginsQuery(tokens, i):
+			edits = append(edits, lex.Edit{Start: t.Start, End: t.End, New: "FROM"}) // TABLE t
+		case (t.Is("SUMMARIZE") || t.Is("DESCRIBE")) && i+1 < len(tokens) && tokens[i+1].IsIdent() && !queryWord(tokens[i+1]) && beginsQuery(tokens, i):
+			// What takes the place of the table is no name.
+			edits = append(edits, lex.Edit{Start: t.End, End: t.End, New: " FROM"})
+		case t.Is("OPERATOR") && i+1 < len(tokens) && tokens[i+1].Is("("):
+			// OPERATOR(schema.<->): DuckDB takes the schema for the operator. Ours have none.
+			if end := lex.Close(tokens, i+1); end > 0 && tokens[end-1].Kind == lex.Op {
+				edits = append(edits, lex.Edit{Start: t.Start, End: tokens[end-1].Start}, lex.Edit{Start: tokens[end].Start, End: tokens[end].End})
 			}
 		}
 	}
@@ -125,59 +140,95 @@ func (q *statement) dialect(w *rewriting) error {
 	return nil
 }
 
-// number turns each ? into $1, $2 … and checks that no more values were given than there are parameters.
-func (q *statement) number(w *rewriting) error {
+// queryWord reports whether a word begins a query.
+func queryWord(t lex.Token) bool {
+	if t.Kind == lex.Quoted {
+		return false
+	}
+	switch strings.ToUpper(t.Text) {
+	case "SELECT", "WITH", "VALUES", "FROM", "(", "TABLE", "PIVOT", "UNPIVOT", "SUMMARIZE", "DESCRIBE", "SHOW":
+		return true
+	}
+	return false
+}
+
+// beginsQuery reports whether a word stands where a query may begin.
+func beginsQuery(tokens []lex.Token, i int) bool {
+	if i == 0 {
+		return true
+	}
+	p := tokens[i-1]
+	return p.Is("(") || p.Is("ALL") || p.Is("UNION") || p.Is("EXCEPT") || p.Is("INTERSECT") || p.Is("NAME") || p.Is("DISTINCT") || p.Is(")")
+}
+
+// modifiers makes one pass for vector(n).
+func (q *statement) modifiers(w *rewriting) error {
 	tokens, err := lex.Tokens(w.text)
 	if err != nil {
 		return err
 	}
 	var edits []lex.Edit
-	params := 0
-	for _, t := range tokens {
-		if t.Kind != lex.Param {
+	for i, t := range tokens {
+		if i == 0 || !(t.Is("vector") || t.Kind == lex.Quoted && strings.EqualFold(t.Name(), "vector")) || i+1 >= len(tokens) || !tokens[i+1].Is("(") {
 			continue
 		}
-		if t.Text == "?" {
-			params++
-			edits = append(edits, lex.Edit{Start: t.Start, End: t.End, New: "$" + strconv.Itoa(params)})
-		} else if n, err := strconv.Atoi(t.Text[1:]); err == nil {
-			params = max(params, n)
+		e, err := typmod(w.text, tokens, i)
+		if err != nil {
+			return err
 		}
+		edits = append(edits, e...)
 	}
 	w.splice(edits)
-	return checkArgs(params, q.args)
+	return nil
 }
 
-// typmod turns x::vector(n) and CAST(x AS vector(n)) into a check around a cast without n.
+// typmod turns x::vector(n), CAST(x AS vector(n)) and vector(n) 'x' into a check around a cast without n.
 func typmod(text string, tokens []lex.Token, i int) ([]lex.Edit, error) {
 	args, end := lex.Args(tokens, i+1)
 	if end < 0 {
 		return nil, nil // the parser will tell
 	}
+	cast, as := tokens[i-1].Text == "::", tokens[i-1].Is("AS")
+	literal := !as && end+1 < len(tokens) && tokens[end+1].Kind == lex.String
+	if !cast && !as && !literal {
+		return nil, nil // a function of this name, or no type at all
+	}
 	n, err := modifier(text, tokens[i], args)
 	if err != nil {
 		return nil, err
 	}
+	if end+1 < len(tokens) && tokens[end+1].Is("[") && (cast || as) && end+2 < len(tokens) && tokens[end+2].Is("]") {
+		return nil, errs.With(lex.Errorf(text, tokens[i].Start, "lists of vectors take no number of dimensions"), errs.Hint("write vector[]"))
+	}
 	check := ", " + strconv.FormatInt(n, 10) + ")"
 	drop := lex.Edit{Start: tokens[i+1].Start, End: tokens[end].End}
-	if tokens[i-1].Text == "::" {
+	insert := func(at int, s string) lex.Edit { return lex.Edit{Start: at, End: at, New: s} }
+	switch {
+	case cast:
 		from := operand(tokens, i-2)
 		drop.New = check
-		return []lex.Edit{{Start: tokens[from].Start, End: tokens[from].Start, New: checkFunction + "("}, drop}, nil
+		return []lex.Edit{insert(tokens[from].Start, checkFunction+"("), drop}, nil
+	case literal:
+		return []lex.Edit{insert(tokens[i].Start, checkFunction+"("), drop, insert(tokens[end+1].End, check)}, nil
 	}
-	// CAST ( … AS vector(n) ): the cast itself begins two words before its bracket's content.
-	depth := 0
-	for k := i; k >= 0; k-- {
-		if tokens[k].Is(")") {
-			depth++
-		}
-		if tokens[k].Is("(") {
-			if depth--; depth < 0 {
-				if k > 0 && (tokens[k-1].Is("CAST") || tokens[k-1].Is("TRY_CAST")) && end+1 < len(tokens) {
-					return []lex.Edit{{Start: tokens[k-1].Start, End: tokens[k-1].Start, New: checkFunction + "("}, drop,
-						{Start: tokens[end+1].End, End: tokens[end+1].End, New: check}}, nil
+	// CAST ( … AS vector(n) ): the cast itself begins a word before its bracket.
+	if depth := 0; end+1 < len(tokens) && tokens[end+1].Is(")") {
+		for k := i; k > 0; k-- {
+			switch {
+			case tokens[k].Is(")"):
+				depth++
+			case tokens[k].Is("("):
+				depth--
+			}
+			if depth < 0 {
+				open, shut := checkFunction+"(", check
+				switch {
+				case tokens[k-1].Is("TRY_CAST"):
+					open, shut = "TRY("+open, shut+")"
+				case !tokens[k-1].Is("CAST"):
+					return nil, nil
 				}
-				return nil, nil
+				return []lex.Edit{insert(tokens[k-1].Start, open), drop, insert(tokens[end+1].End, shut)}, nil
 			}
 		}
 	}
@@ -217,38 +268,84 @@ func wrapAt(text string, at lex.Token, err error) error {
 }
 
 // operand is the index of the first word of the operand that ends at index i, as :: binds: a literal, a parameter, a
-// name, a bracket with the function name or the subscripted value before it, or an earlier cast.
+// name, a CASE, a bracket with the function name, the subscripted value or the aggregate before it, or an earlier cast.
 func operand(tokens []lex.Token, i int) int {
 	for i >= 0 {
 		t := tokens[i]
+		before := lex.Token{Kind: lex.Punct}
 		switch {
 		case t.Is(")") || t.Is("]") || t.Is("}"):
 			k := lex.Open(tokens, i)
 			if k < 0 {
 				return 0
 			}
-			i = k
-			if k > 0 && (tokens[k-1].IsIdent() && !operatorWord(tokens[k-1]) || t.Is("]") && (tokens[k-1].Is(")") || tokens[k-1].Is("]"))) {
+			if i = k; k > 0 {
+				before = tokens[k-1]
+			}
+			switch {
+			case t.Is(")") && (before.Is("OVER") || before.Is("FILTER")) && k > 1:
+				i = k - 2 // f(…) FILTER (…) OVER (…)
+				continue
+			case t.Is(")") && before.Is("GROUP") && k > 2 && tokens[k-2].Is("WITHIN"):
+				i = k - 3
+				continue
+			case before.IsIdent() && !operatorWord(before), t.Is("]") && (before.Is(")") || before.Is("]") || before.Is("}") || before.Kind == lex.Param || before.Kind == lex.String):
 				i = k - 1
 				continue
 			}
-		case t.IsIdent():
-			for i >= 2 && tokens[i-1].Is(".") && (tokens[i-2].IsIdent() || tokens[i-2].Is(")")) {
-				i -= 2
+		case t.Is("END"):
+			if k := caseOf(tokens, i); k >= 0 {
+				i = k
+				break
 			}
-			if tokens[i].Is(")") {
+			fallthrough
+		case t.IsIdent():
+			if i > 1 && tokens[i-1].Is("OVER") {
+				i -= 2 // f(…) OVER w
 				continue
 			}
-		case t.Kind == lex.String && i > 0 && tokens[i-1].Kind == lex.Word && !operatorWord(tokens[i-1]):
-			i-- // DATE '…'
+			if i > 1 && tokens[i-1].Is(".") {
+				i -= 2 // of a name, a call or a bracket
+				continue
+			}
+		case t.Kind == lex.String && i > 0:
+			// DATE '…', vector(3) '…'
+			switch p := tokens[i-1]; {
+			case p.Kind == lex.Word && !operatorWord(p) && !p.Is("END") && !p.Is("NULL") && !p.Is("TRUE") && !p.Is("FALSE"):
+				i--
+			case p.Is(")"):
+				if k := lex.Open(tokens, i-1); k > 0 && tokens[k-1].IsIdent() && !operatorWord(tokens[k-1]) {
+					i = k - 1
+				}
+			}
 		}
 		if i >= 2 && tokens[i-1].Text == "::" {
+			i -= 2
+			continue
+		}
+		if t := tokens[i]; i > 1 && tokens[i-1].Is(".") && t.IsIdent() {
 			i -= 2
 			continue
 		}
 		return i
 	}
 	return 0
+}
+
+// caseOf is the index of the CASE that ends at index i, or -1.
+func caseOf(tokens []lex.Token, i int) int {
+	depth := 0
+	for k := i; k >= 0; k-- {
+		switch {
+		case tokens[k].Is("END") && !(k > 0 && tokens[k-1].Is(".")):
+			depth++
+		case tokens[k].Is("CASE"):
+			if depth--; depth == 0 {
+				return k
+			}
+		}
+	}
+	return -1
 }
 
 // operatorWord reports whether a keyword before a bracket or a string is no part of an operand.
@@ -265,9 +362,9 @@ func operatorWord(t lex.Token) bool {
 }
 
 // travel turns FOR VERSION AS OF x and FOR TIMESTAMP AS OF x into AT (…).
-func travel(text string, tokens []lex.Token, i int) (lex.Edit, bool) {
+func travel(text string, tokens []lex.Token, i int) []lex.Edit {
 	if i+4 >= len(tokens) || !tokens[i+2].Is("AS") || !tokens[i+3].Is("OF") {
-		return lex.Edit{}, false
+		return nil
 	}
 	unit := ""
 	switch strings.ToUpper(tokens[i+1].Text) {
@@ -276,14 +373,47 @@ func travel(text string, tokens []lex.Token, i int) (lex.Edit, bool) {
 	case "TIMESTAMP", "SYSTEM_TIME", "TIME", "SYSTEM_TIMESTAMP":
 		unit = "TIMESTAMP"
 	default:
-		return lex.Edit{}, false
+		return nil
 	}
 	last := i + 4
 	if tokens[last].Kind == lex.Word && last+1 < len(tokens) && tokens[last+1].Kind == lex.String {
 		last++ // TIMESTAMP '…'
 	}
-	value := text[tokens[i+4].Start:tokens[last].End]
-	return lex.Edit{Start: tokens[i].Start, End: tokens[last].End, New: "AT (" + unit + " => " + value + ")"}, true
+	out := moveAlias(text, tokens, tokens[i].Start, last+1)
+	return append(out, lex.Edit{Start: tokens[i].Start, End: tokens[i+4].Start, New: "AT (" + unit + " => "}, lex.Edit{Start: tokens[last].End, End: tokens[last].End, New: ")"})
+}
+
+// moveAlias puts the other name of a table, which may begin at index i, before the place of its AT, where DuckDB wants it.
+func moveAlias(text string, tokens []lex.Token, place, i int) []lex.Edit {
+	from := i
+	if i < len(tokens) && tokens[i].Is("AS") {
+		i++
+	} else if i < len(tokens) && behindTable(tokens[i]) {
+		return nil
+	}
+	if i >= len(tokens) || !tokens[i].IsIdent() {
+		return nil
+	}
+	if i+1 < len(tokens) && tokens[i+1].Is("(") {
+		if i = lex.Close(tokens, i+1); i < 0 {
+			return nil
+		}
+	}
+	lo, hi := tokens[from].Start, tokens[i].End
+	return []lex.Edit{{Start: place, End: place, New: text[lo:hi] + " "}, {Start: lo, End: hi}}
+}
+
+// behindTable reports whether a word behind a table's name is no other name of it.
+func behindTable(t lex.Token) bool {
+	if t.Kind == lex.Quoted {
+		return false
+	}
+	switch strings.ToUpper(t.Text) {
+	case "WHERE", "JOIN", "LEFT", "RIGHT", "INNER", "FULL", "CROSS", "NATURAL", "ASOF", "POSITIONAL", "SEMI", "ANTI", "ON", "USING", "GROUP", "ORDER", "LIMIT", "HAVING",
+		"QUALIFY", "WINDOW", "UNION", "EXCEPT", "INTERSECT", "OFFSET", "FETCH", "TABLESAMPLE", "PIVOT", "UNPIVOT", "SELECT", "FOR", "WITH", "RETURNING", "LATERAL":
+		return true
+	}
+	return false
 }
 
 // ref reads the words inside AT (…).

@@ -54,11 +54,8 @@ func (q *statement) scan(t *lake.Table, ref lake.Ref, filter predicate.Expr) (st
 		return q.feed(t, ref, plan)
 	}
 	var b strings.Builder
-	deleted := plan.Deleted > 0
-	if deleted {
-		b.WriteString("(SELECT * FROM ")
-	}
-	b.WriteString("read_parquet([")
+	// The SELECT around it hides read_parquet's virtual columns: filename would tell the engine's secret path.
+	b.WriteString("(SELECT * FROM read_parquet([")
 	for i, p := range paths {
 		if i > 0 {
 			b.WriteString(", ")
@@ -84,7 +81,7 @@ func (q *statement) scan(t *lake.Table, ref lake.Ref, filter predicate.Expr) (st
 		fmt.Fprintf(&b, "%d: {name: %s, type: %s, default_value: %s}", datafile.FieldID(f), quoteText(f.Name), quoteText(typ), def)
 	}
 	b.WriteString("})")
-	if deleted {
+	if plan.Deleted > 0 {
 		files := make([]engine.LiveFile, len(plan.Files))
 		for i := range plan.Files {
 			f := &plan.Files[i]
@@ -98,8 +95,9 @@ func (q *statement) scan(t *lake.Table, ref lake.Ref, filter predicate.Expr) (st
 			return "", err
 		}
 		q.release = append(q.release, release)
-		b.WriteString(" WHERE overlake_live(" + strconv.FormatInt(id, 10) + ", file_index, file_row_number))")
+		b.WriteString(" WHERE overlake_live(" + strconv.FormatInt(id, 10) + ", file_index, file_row_number)")
 	}
+	b.WriteByte(')')
 	return b.String(), nil
 }
 

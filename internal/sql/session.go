@@ -97,6 +97,7 @@ type statement struct {
 	text    string
 	tokens  []lex.Token
 	args    []Arg
+	params  int // parameters by position seen so far
 	release []func()
 	scans   []scanInfo
 	notes   []string // what EXPLAIN says about retrieval
@@ -114,8 +115,8 @@ func (q *statement) run() (*Result, error) {
 	c := &cursor{text: q.text, tokens: q.tokens}
 	first := strings.ToUpper(q.tokens[0].Text)
 	switch first {
-	case "SELECT", "WITH", "VALUES", "FROM", "(", "TABLE", "PIVOT", "UNPIVOT":
-		return q.query(q.text, "SELECT")
+	case "SELECT", "WITH", "VALUES", "FROM", "(", "TABLE", "PIVOT", "UNPIVOT", "SUMMARIZE":
+		return q.query(q.part(0, len(q.text), "", ""), "SELECT")
 	case "EXPLAIN":
 		return q.explain(c)
 	case "CREATE":
@@ -152,7 +153,7 @@ func (q *statement) run() (*Result, error) {
 
 var knownStatements = map[string]bool{"UPDATE": true, "DELETE": true, "MERGE": true, "TRUNCATE": true, "VACUUM": true, "ANALYZE": true, "CALL": true,
 	"PRAGMA": true, "ATTACH": true, "DETACH": true, "INSTALL": true, "LOAD": true, "PREPARE": true, "EXECUTE": true, "DEALLOCATE": true, "GRANT": true,
-	"REVOKE": true, "IMPORT": true, "EXPORT": true, "CHECKPOINT": true, "SUMMARIZE": true, "COMMENT": true, "REINDEX": true, "OPTIMIZE": true, "REFRESH": true}
+	"REVOKE": true, "IMPORT": true, "EXPORT": true, "CHECKPOINT": true, "COMMENT": true, "REINDEX": true, "OPTIMIZE": true, "REFRESH": true}
 
 func nearestStatement(word string) string {
 	best, distance := "", 3
@@ -208,13 +209,8 @@ func (q *statement) table(id lake.Ident) (*lake.Table, error) {
 	}
 	t, err := q.s.env.catalog.Load(q.ctx, id)
 	if errs.Is(err, errs.NotFound) {
-		if all, lerr := q.s.env.catalog.Tables(q.ctx, id.Namespace); lerr == nil {
-			for _, o := range all {
-				if strings.EqualFold(o.Name, id.Name) {
-					t, err = q.s.env.catalog.Load(q.ctx, o)
-					break
-				}
-			}
+		if same, ok := q.sameName(id); ok {
+			t, err = q.s.env.catalog.Load(q.ctx, same)
 		}
 	}
 	if err != nil {
@@ -227,9 +223,27 @@ func (q *statement) table(id lake.Ident) (*lake.Table, error) {
 	return t, nil
 }
 
+// sameName finds the table whose name differs from the given one in case only.
+func (q *statement) sameName(id lake.Ident) (lake.Ident, bool) {
+	all, err := q.s.env.catalog.Tables(q.ctx, id.Namespace)
+	if err != nil {
+		return id, false
+	}
+	found := id
+	for _, o := range all {
+		if o.Name == id.Name {
+			return id, false
+		}
+		if strings.EqualFold(o.Name, id.Name) {
+			found = o
+		}
+	}
+	return found, found != id
+}
+
 // query runs a SELECT.
-func (q *statement) query(text, tag string) (*Result, error) {
-	final, err := q.rewrite(text)
+func (q *statement) query(w *rewriting, tag string) (*Result, error) {
+	final, err := q.rewrite(w)
 	if err != nil {
 		return nil, err
 	}
@@ -254,7 +268,7 @@ func (q *statement) start(w *rewriting) (*engine.Result, error) {
 		}
 		at := e.Position
 		if (e.Call == "sum(vector)" || e.Call == "avg(vector)") && at >= 0 && at+3 <= len(w.text) && strings.EqualFold(w.text[at:at+3], e.Call[:3]) {
-			w.splice([]lex.Edit{{Start: at, End: at + 3, New: "vector_" + e.Call[:3]}})
+			w.splice(append(q.nameAround(w.text, at), lex.Edit{Start: at, End: at + 3, New: "vector_" + e.Call[:3]}))
 			continue
 		}
 		return nil, w.locate(err)

@@ -15,6 +15,7 @@ import (
 	"github.com/overlakedb/overlake/internal/errs"
 	"github.com/overlakedb/overlake/internal/index/bm25"
 	"github.com/overlakedb/overlake/internal/lake"
+	"github.com/overlakedb/overlake/internal/sql/lex"
 )
 
 // textRows is a result of text columns.
@@ -107,11 +108,12 @@ func (q *statement) describe(c *cursor) (*Result, error) {
 	}
 	columns := []string{"column_name", "column_type", "null", "comment"}
 	if c.peek().Is("SELECT") || c.peek().Is("WITH") || c.peek().Is("(") || c.peek().Is("FROM") || c.peek().Is("VALUES") {
-		w, err := q.rewrite(c.rest())
+		w, err := q.rewrite(q.part(c.peek().Start, len(q.text), "", ""))
 		if err != nil {
 			return nil, err
 		}
-		rows, err := q.start(&rewriting{original: w.original, text: "DESCRIBE " + w.text})
+		w.splice([]lex.Edit{{New: "DESCRIBE "}})
+		rows, err := q.start(w)
 		if err != nil {
 			return nil, err
 		}

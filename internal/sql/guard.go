@@ -1,0 +1,54 @@
+package sql
+
+import (
+	"strings"
+
+	"github.com/overlakedb/overlake/internal/errs"
+	"github.com/overlakedb/overlake/internal/sql/lex"
+)
+
+// tableFunctions are those that may stand in FROM. All others read files or the engine's own state: deleted rows, files
+// that are no longer of a table, the secret paths of files.
+var tableFunctions = map[string]bool{"range": true, "generate_series": true, "unnest": true, "repeat": true, "repeat_row": true, "json_each": true, "json_tree": true,
+	"pg_timezone_names": true, "icu_calendar_names": true, "duckdb_functions": true, "duckdb_types": true, "duckdb_keywords": true}
+
+// guard refuses functions that are not for statements of users. It runs before any of ours are put in, but for the check of
+// a vector's dimensions.
+func guard(v any, text string) error {
+	switch v := v.(type) {
+	case []any:
+		for _, c := range v {
+			if err := guard(c, text); err != nil {
+				return err
+			}
+		}
+	case node:
+		if str(v, "type") == "TABLE_FUNCTION" {
+			f := child(v, "function")
+			if name := strings.ToLower(str(f, "function_name")); !tableFunctions[name] {
+				return refused(f, text, name, errs.Hint("ingest or mount files to read them; table functions are range, generate_series, unnest, repeat, json_each and json_tree"))
+			}
+		} else if str(v, "class") == "FUNCTION" || str(v, "class") == "WINDOW" {
+			switch name := strings.ToLower(str(v, "function_name")); {
+			case name == "current_setting":
+				return refused(v, text, name, errs.Hint("SHOW name tells a setting"))
+			case strings.HasPrefix(name, "overlake_") && name != checkFunction:
+				return refused(v, text, name)
+			}
+		}
+		for _, c := range v {
+			switch c.(type) {
+			case node, []any:
+				if err := guard(c, text); err != nil {
+					return err
+				}
+			}
+		}
+	}
+	return nil
+}
+
+func refused(n node, text, name string, hint ...errs.Option) error {
+	at := max(location(n), 0)
+	return errs.Wrap(errs.Denied, "sql.guard", lex.At(text, at, "the function "+name+" may not be used in a statement"), hint...)
+}
