@@ -22,9 +22,10 @@ import (
 // {row count, byte count, bytes, sync marker}. Source: Apache Avro 1.11 specification, "Object Container Files".
 //
 // Nothing in the bytes is trusted: a count is believed only when the bytes that remain could hold it, every length is
-// checked before it is used, nesting is bounded, and a decompressed block may not pass avroMaxBlock.
+// checked before it is used, nesting is bounded, and neither a decompressed block nor all of a file may pass their limits.
 const (
 	avroMaxBlock  = 256 << 20 // bytes of one block after decompression
+	avroMaxFile   = 1 << 30   // bytes of all blocks of a file after decompression
 	avroMaxDepth  = 48        // nesting of types and of values
 	avroMaxFields = 100_000   // fields and union branches in one schema
 )
@@ -425,6 +426,7 @@ func readAvro(name string, data []byte, each func(c *avroCursor, row *avroType) 
 	if err != nil {
 		return nil, errs.With(err, errs.On(name))
 	}
+	total := 0
 	for len(c.b) > 0 {
 		count, size := c.long(), c.long()
 		block := c.take(size)
@@ -437,6 +439,9 @@ func readAvro(name string, data []byte, each func(c *avroCursor, row *avroType) 
 		}
 		if block, err = inflate(block); err != nil {
 			return nil, bad("an Avro block: %w", err)
+		}
+		if total += len(block); total > avroMaxFile {
+			return nil, errs.With(errs.Newf(errs.Exhausted, "lake.avro", "the Avro file decompresses to more than %d bytes", avroMaxFile), errs.On(name))
 		}
 		if count < 0 || count > int64(len(block)) {
 			return nil, bad("an Avro block claims %d rows in %d bytes", count, len(block))

@@ -66,6 +66,16 @@ func (t *Table) indexDeletes(deletes []*fileEntry) (*deleteIndex, error) {
 	return x, nil
 }
 
+// maxDeleteMemory bounds the decoded content of one delete file, in bytes.
+const maxDeleteMemory = 2 << 30
+
+func tooManyDeletes(size int64) error {
+	if size <= maxDeleteMemory {
+		return nil
+	}
+	return errs.Newf(errs.Exhausted, "lake.deletes", "the delete file takes more than %d bytes", maxDeleteMemory)
+}
+
 func (t *Table) resolveDeletes(ctx context.Context, p *Plan, deletes []*fileEntry) error {
 	x, err := t.indexDeletes(deletes)
 	if err != nil {
@@ -338,6 +348,9 @@ func readPositions(ctx context.Context, f *datafile.File) (map[string]*row.Bitma
 			}
 			bits.Add(at.Value(i))
 			n++
+		}
+		if err := tooManyDeletes(size + 2*n); err != nil {
+			return nil, 0, err
 		}
 	}
 	return into, size + 2*n, r.Err()

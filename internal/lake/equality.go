@@ -27,11 +27,12 @@ type keySet map[string]struct{}
 func (t *Table) readEquality(ctx context.Context, d *fileEntry, f *datafile.File) (keySet, int64, error) {
 	keys := keySet{}
 	size := int64(0)
-	err := t.eachKey(ctx, f, nil, d.equality, func(_ int64, key []byte) {
+	err := t.eachKey(ctx, f, nil, d.equality, func(_ int64, key []byte) error {
 		if _, ok := keys[string(key)]; !ok {
 			keys[string(key)] = struct{}{}
 			size += int64(len(key)) + 48
 		}
+		return tooManyDeletes(size)
 	})
 	return keys, size, err
 }
@@ -67,10 +68,11 @@ func (t *Table) matching(ctx context.Context, f *DataFile, deletes []*fileEntry,
 			}
 			defer done()
 			b := row.NewBitmap()
-			err = t.eachKey(ctx, df, f, list[0].equality, func(pos int64, key []byte) {
+			err = t.eachKey(ctx, df, f, list[0].equality, func(pos int64, key []byte) error {
 				if _, gone := keys[string(key)]; gone {
 					b.Add(pos)
 				}
+				return nil
 			})
 			return b, 2*b.Len() + 64, errs.With(err, errs.On(f.Path))
 		})
@@ -107,8 +109,8 @@ func (t *Table) union(ctx context.Context, id string, list []*fileEntry, unions 
 	return u, nil
 }
 
-// eachKey reads columns by field id and gives every row's key. The key is valid until yield returns.
-func (t *Table) eachKey(ctx context.Context, f *datafile.File, data *DataFile, ids []int, yield func(pos int64, key []byte)) error {
+// eachKey reads columns by field id and gives every row's key, which is valid until yield returns.
+func (t *Table) eachKey(ctx context.Context, f *datafile.File, data *DataFile, ids []int, yield func(pos int64, key []byte) error) error {
 	want := make([]iceberg.NestedField, 0, len(ids))
 	for _, id := range ids {
 		field, err := t.keyField(id)
@@ -140,7 +142,9 @@ func (t *Table) eachKey(ctx context.Context, f *datafile.File, data *DataFile, i
 				}
 				b = encoders[k](append(b, 1), i)
 			}
-			yield(pos, b)
+			if err := yield(pos, b); err != nil {
+				return err
+			}
 			pos++
 		}
 	}

@@ -3,6 +3,7 @@ package lake
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"io/fs"
 	"path"
@@ -54,9 +55,12 @@ func (f *fileIO) name(location string) (string, error) {
 			best = i
 		}
 	}
-	if best < 0 {
-		return "", errs.New(errs.Denied, "lake.open", "the table names a file outside its place", errs.On(location),
+	outside := func(cause error) error {
+		return errs.Wrap(errs.Denied, "lake.open", fmt.Errorf("the table names a file outside its place: %w", cause), errs.On(location),
 			errs.Hint("mount it with the prefix that its files are below"))
+	}
+	if best < 0 {
+		return "", outside(errs.New(errs.NotFound, "lake.open", "no prefix of it is known"))
 	}
 	p := f.prefixes[best]
 	name := strings.Trim(p.to+"/"+strings.TrimPrefix(strings.TrimPrefix(key, p.from), "/"), "/")
@@ -64,7 +68,10 @@ func (f *fileIO) name(location string) (string, error) {
 		name = strings.TrimPrefix(strings.ReplaceAll(name, "/./", "/"), "./")
 	}
 	// Paths that climb are refused here and never cleaned: what is above the table is not the table.
-	return name, errs.Wrap(errs.Denied, "lake.open", objstore.CheckName(name))
+	if err := objstore.CheckName(name); err != nil {
+		return "", outside(err)
+	}
+	return name, nil
 }
 
 // location is the absolute location of a name.

@@ -21,6 +21,12 @@ import (
 //
 // Source of field ids: Apache Iceberg table specification, "Manifests" and "Manifest Lists", format versions 1 to 3.
 
+// Bounds of what a manifest may hold in memory; decoded statistics are many times larger than their bytes.
+const (
+	maxStatsColumns   = 100_000 // columns of one file
+	maxManifestMemory = 2 << 30 // bytes of one decoded manifest
+)
+
 // The content kinds of a file.
 const (
 	contentData      = 0
@@ -246,6 +252,7 @@ func (c *avroCursor) bound(t *avroType) []byte {
 func readManifest(m *manifestRef, data []byte) ([]fileEntry, error) {
 	var entries []fileEntry
 	index := statsIndex{}
+	memory := int64(0)
 	meta, err := readAvro(m.path, data, func(c *avroCursor, row *avroType) error {
 		e := fileEntry{specID: m.specID, contentOffset: -1, contentSize: -1, content: -1, rows: -1, sequence: -1}
 		clear(index)
@@ -297,6 +304,9 @@ func readManifest(m *manifestRef, data []byte) ([]fileEntry, error) {
 		if c.err == nil {
 			e.finish()
 			entries = append(entries, e)
+			if memory += e.memory(); memory > maxManifestMemory {
+				return errs.With(errs.Newf(errs.Exhausted, "lake.manifest", "the manifest takes more than %d bytes", maxManifestMemory), errs.On(m.path))
+			}
 		}
 		return nil
 	})
@@ -308,6 +318,15 @@ func readManifest(m *manifestRef, data []byte) ([]fileEntry, error) {
 		}
 	}
 	return entries, err
+}
+
+// memory is about what an entry takes, in bytes.
+func (e *fileEntry) memory() int64 {
+	n := 400 + 3*int64(len(e.path)) + int64(len(e.partition))*64
+	for _, b := range e.stats {
+		n += 104 + int64(len(b.lower)+len(b.upper))
+	}
+	return n
 }
 
 // finish derives what plans compare by.
@@ -376,15 +395,15 @@ func readDataFile(c *avroCursor, t *avroType, e *fileEntry, x statsIndex) bool {
 		case 104:
 			e.size, _ = c.integer(f.typ)
 		case 109:
-			c.counts(f.typ, func(id int, n int64) { x.column(e, id).values = n })
+			c.counts(f.typ, func(id int, n int64) { x.column(c, e, id).values = n })
 		case 110:
-			c.counts(f.typ, func(id int, n int64) { x.column(e, id).nulls = n })
+			c.counts(f.typ, func(id int, n int64) { x.column(c, e, id).nulls = n })
 		case 137:
-			c.counts(f.typ, func(id int, n int64) { x.column(e, id).nans = n })
+			c.counts(f.typ, func(id int, n int64) { x.column(c, e, id).nans = n })
 		case 125:
-			c.pairs(f.typ, func(id int, v *avroType) { x.column(e, id).lower = c.bound(v) })
+			c.pairs(f.typ, func(id int, v *avroType) { x.column(c, e, id).lower = c.bound(v) })
 		case 128:
-			c.pairs(f.typ, func(id int, v *avroType) { x.column(e, id).upper = c.bound(v) })
+			c.pairs(f.typ, func(id int, v *avroType) { x.column(c, e, id).upper = c.bound(v) })
 		case 131:
 			b, _ := c.binary(f.typ)
 			e.encrypted = len(b) > 0
@@ -410,9 +429,13 @@ func readDataFile(c *avroCursor, t *avroType, e *fileEntry, x statsIndex) bool {
 // statsIndex finds the statistics of a column while an entry is decoded.
 type statsIndex map[int]int
 
-func (x statsIndex) column(e *fileEntry, id int) *columnBounds {
+func (x statsIndex) column(c *avroCursor, e *fileEntry, id int) *columnBounds {
 	i, ok := x[id]
 	if !ok {
+		if len(e.stats) >= maxStatsColumns {
+			c.fail("a file has statistics of more than %d columns", maxStatsColumns)
+			return &columnBounds{}
+		}
 		i = len(e.stats)
 		x[id] = i
 		e.stats = append(e.stats, columnBounds{id: id, values: -1, nulls: -1, nans: -1})

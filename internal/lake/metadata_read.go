@@ -41,6 +41,12 @@ func parseMetadata(name string, data []byte) (meta table.Metadata, err error) {
 	if err != nil {
 		return nil, corrupt(err)
 	}
+	var head struct {
+		Version int64 `json:"format-version"`
+	}
+	if json.Unmarshal(data, &head) == nil && head.Version > 3 {
+		return nil, errs.With(errs.Newf(errs.Unsupported, "lake.metadata", "format version %d is newer than the 3 that are read", head.Version), errs.On(name))
+	}
 	meta, err = table.ParseMetadataBytes(data)
 	if err != nil {
 		repaired, ok := repairMetadata(data)

@@ -190,10 +190,7 @@ func (t *Table) manifest(ctx context.Context, m *manifestRef, specs map[int]*ice
 			if name, err := t.io.name(e.path); err == nil {
 				out.names[i] = name
 			}
-			size += 400 + 3*int64(len(e.path)) + int64(len(e.partition))*64
-			for _, b := range e.stats {
-				size += 104 + int64(len(b.lower)+len(b.upper))
-			}
+			size += e.memory()
 		}
 		return out, size, nil
 	})

@@ -27,6 +27,9 @@ func (t *Table) NeedsMapping(ctx context.Context, f *DataFile) (bool, error) {
 		return false, err
 	}
 	defer done()
+	if err := sameRows(df, f); err != nil {
+		return false, err
+	}
 	if !df.HasFieldIDs() {
 		return true, nil
 	}
@@ -58,6 +61,14 @@ func (t *Table) NeedsMapping(ctx context.Context, f *DataFile) (bool, error) {
 		}
 	}
 	return false, nil
+}
+
+// sameRows refuses a file that is not the one its manifest describes: deleted positions would mean other rows.
+func sameRows(df *datafile.File, f *DataFile) error {
+	if df.Rows() == f.Rows {
+		return nil
+	}
+	return errs.With(errs.Newf(errs.Corrupt, "lake.read", "the file has %d rows, its manifest says %d", df.Rows(), f.Rows), errs.On(f.Path))
 }
 
 // plainly tells whether the engine reads a file's type as the table's without our help: the same members by the same
@@ -111,7 +122,7 @@ func (t *Table) ReadFile(ctx context.Context, f *DataFile, columns []string, ref
 	if columns != nil {
 		var fields []iceberg.NestedField
 		for _, c := range columns {
-			field, ok := sc.FindFieldByNameCaseInsensitive(c)
+			field, ok := columnOf(sc, c)
 			if !ok {
 				return nil, errs.New(errs.NotFound, "lake.read", "there is no such column", errs.On(c))
 			}
@@ -121,6 +132,10 @@ func (t *Table) ReadFile(ctx context.Context, f *DataFile, columns []string, ref
 	}
 	df, done, err := t.openData(ctx, f.Path)
 	if err != nil {
+		return nil, err
+	}
+	if err := sameRows(df, f); err != nil {
+		done()
 		return nil, err
 	}
 	r, err := t.project(ctx, df, f, sc, 0)
@@ -143,13 +158,17 @@ func (t *Table) Read(ctx context.Context, ref Ref, columns []string) (array.Reco
 	}
 	fields := p.Schema.Fields()
 	if columns != nil {
+		sc, err := t.schemaAt(ref)
+		if err != nil {
+			return nil, err
+		}
 		fields = nil
 		for _, c := range columns {
-			i := p.Schema.FieldIndices(c)
-			if len(i) == 0 {
+			f, ok := columnOf(sc, c)
+			if !ok {
 				return nil, errs.New(errs.NotFound, "lake.read", "there is no such column", errs.On(c))
 			}
-			fields = append(fields, p.Schema.Field(i[0]))
+			fields = append(fields, p.Schema.Field(p.Schema.FieldIndices(f.Name)[0]))
 		}
 	}
 	return array.ReaderFromIter(arrow.NewSchema(fields, nil), t.batches(ctx, p, columns, ref)), nil
