@@ -438,7 +438,7 @@ func TestDefaultsAsOthersReadThem(t *testing.T) {
 // pruning relies on the partition values, find each of them.
 func TestPartitionTransforms(t *testing.T) {
 	us, ns := &arrow.TimestampType{Unit: arrow.Microsecond}, &arrow.TimestampType{Unit: arrow.Nanosecond}
-	const n = 12
+	const n = 7
 	columns := []struct {
 		name string
 		typ  arrow.DataType

@@ -128,8 +128,10 @@ func icebergType(f arrow.Field, next func() int) (iceberg.Type, error) {
 			return iceberg.PrimitiveTypes.TimestampTz, nil
 		}
 		return iceberg.PrimitiveTypes.Timestamp, nil
-	case *arrow.StringType, *arrow.LargeStringType, *arrow.DictionaryType:
+	case *arrow.StringType, *arrow.LargeStringType:
 		return iceberg.PrimitiveTypes.String, nil
+	case *arrow.DictionaryType:
+		return icebergType(arrow.Field{Name: f.Name, Type: t.ValueType}, next)
 	case *arrow.BinaryType, *arrow.LargeBinaryType:
 		return iceberg.PrimitiveTypes.Binary, nil
 	case *arrow.FixedSizeBinaryType:

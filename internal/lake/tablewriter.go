@@ -10,6 +10,7 @@ import (
 
 	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/arrow-go/v18/arrow/array"
+	"github.com/apache/arrow-go/v18/arrow/memory"
 	"github.com/apache/iceberg-go/table"
 	"github.com/google/uuid"
 
@@ -224,15 +225,34 @@ func (w *tableWriter) shrink() error {
 // buffered is about what an open file holds in memory, in bytes.
 func (p *partWriter) buffered() int64 { return max(p.pw.Bytes()-p.sent.n, 0) }
 
+// Waiting rows are joined into one batch, up to so many rows or bytes: a partition gets few rows from each batch of the
+// source, and the file writer has a price for every batch.
+const (
+	drainRows  = 16 << 10
+	drainBytes = 16 << 20
+)
+
 // drain writes the rows of a partition that wait.
 func (w *tableWriter) drain(p *partWriter) error {
 	for len(p.waiting) > 0 {
-		rec := p.waiting[0]
-		p.waiting = p.waiting[1:]
-		err := w.write(p, rec)
-		n := sizeOf(rec)
-		p.bytes -= n
-		w.waiting -= n
+		n, rows, size := 0, int64(0), int64(0)
+		for n < len(p.waiting) && rows < drainRows && size < drainBytes {
+			rows += p.waiting[n].NumRows()
+			size += sizeOf(p.waiting[n])
+			n++
+		}
+		rec, err := joined(w.schema, p.waiting[:n], rows)
+		if err != nil {
+			return err
+		}
+		for _, r := range p.waiting[:n] {
+			size := sizeOf(r)
+			p.bytes -= size
+			w.waiting -= size
+			r.Release()
+		}
+		p.waiting = p.waiting[n:]
+		err = w.write(p, rec)
 		rec.Release()
 		if err != nil {
 			return err
@@ -240,6 +260,33 @@ func (w *tableWriter) drain(p *partWriter) error {
 	}
 	p.waiting = nil
 	return nil
+}
+
+// joined makes one batch of several; the caller releases it.
+func joined(sc *arrow.Schema, recs []arrow.RecordBatch, rows int64) (arrow.RecordBatch, error) {
+	if len(recs) == 1 {
+		recs[0].Retain()
+		return recs[0], nil
+	}
+	cols := make([]arrow.Array, sc.NumFields())
+	defer func() {
+		for _, c := range cols {
+			if c != nil {
+				c.Release()
+			}
+		}
+	}()
+	parts := make([]arrow.Array, len(recs))
+	for i := range cols {
+		for k, r := range recs {
+			parts[k] = r.Column(i)
+		}
+		var err error
+		if cols[i], err = array.Concatenate(parts, memory.DefaultAllocator); err != nil {
+			return nil, errs.Wrap(errs.Internal, "lake.write", err, errs.On(sc.Field(i).Name))
+		}
+	}
+	return array.NewRecordBatch(sc, cols, rows), nil
 }
 
 func (w *tableWriter) write(p *partWriter, rec arrow.RecordBatch) error {

@@ -303,7 +303,36 @@ func TestCreateSpecs(t *testing.T) {
 	}
 }
 
-// TestWritesAreDeterministic: the same rows give files of the same sizes in the same order.
+// TestDictionaries: a dictionary is a way to store its values, whatever their type.
+func TestDictionaries(t *testing.T) {
+	typ := &arrow.DictionaryType{IndexType: arrow.PrimitiveTypes.Int8, ValueType: arrow.PrimitiveTypes.Int64}
+	sc := arrow.NewSchema([]arrow.Field{{Name: "n", Type: typ, Nullable: true}}, nil)
+	tbl := create(t, lake.OpenFileCatalog(objstore.NewMemory("t")), lake.CreateSpec{Schema: sc})
+	if got := tbl.Schema().Field(0).Type; got.ID() != arrow.INT64 {
+		t.Fatalf("the column is %s", got)
+	}
+	b := array.NewRecordBuilder(memory.DefaultAllocator, sc)
+	defer b.Release()
+	for _, v := range []int64{7, 9, 11} {
+		if err := b.Field(0).(*array.Int64DictionaryBuilder).Append(v); err != nil {
+			t.Fatal(err)
+		}
+	}
+	rec := b.NewRecordBatch()
+	defer rec.Release()
+	r, err := array.NewRecordReader(sc, []arrow.RecordBatch{rec})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if tbl, _, err = tbl.Append(t.Context(), r, lake.WriteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if got := ids(t, tbl, lake.Ref{}); fmt.Sprint(got) != "map[7:1 9:1 11:1]" {
+		t.Errorf("%v", got)
+	}
+}
+
+// TestFilesComeInOrder: a partition keeps the order of its rows.
 func TestFilesComeInOrder(t *testing.T) {
 	var first string
 	for range 3 {
