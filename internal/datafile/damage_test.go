@@ -42,7 +42,7 @@ func readAll(t testing.TB, data []byte) (int64, error) {
 	}
 	defer r.Release()
 	var n int64
-	for r.Next() {
+	for n < 10_000_000 && r.Next() { // a few bytes can stand for a great many equal rows
 		n += r.RecordBatch().NumRows()
 	}
 	return n, judged(t, r.Err())

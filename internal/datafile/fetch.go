@@ -31,6 +31,8 @@ const (
 	nearRows = 256
 	// pickBytes is what is decoded at once while looking for rows.
 	pickBytes = 8 << 20
+	// fetchBuffer is what the library reads at once of a page.
+	fetchBuffer = 16 << 10
 	// headBytes is enough of a page to read its header, statistics included, in almost all files.
 	headBytes = 1 << 10
 )
@@ -64,7 +66,7 @@ func (f *File) Fetch(ctx context.Context, positions []int64, names []string) (_ 
 	if len(sorted) == 0 {
 		return w.empty(), nil
 	}
-	if w.s, err = f.session(ctx, 16<<10); err != nil {
+	if w.s, err = f.session(ctx, fetchBuffer); err != nil {
 		return nil, err
 	}
 	w.s.mem.begin()
@@ -167,11 +169,11 @@ func (w *fetcher) plan() error {
 					}
 					p.runs[i] = append(p.runs[i], run{mode: mode, group: p.group, first: p.rows[from], rows: p.rows[from:at]})
 				}
-				for i := f.leafAt[c]; i < f.leafAt[c+1]; i++ { // the library reads the indexes again
-					pages = append(pages, span{f.chunks[p.group][i].index, f.chunks[p.group][i].index + f.chunks[p.group][i].indexLen})
+				for k := range places {
+					pages = append(pages, soughtSpans(f.chunks[p.group][f.leafAt[c]+k], places[k], p.runs[i])...)
 				}
 			case pickPages:
-				p.runs[i] = v.pick(p.group, f.leafAt[c], places, p.rows)
+				p.runs[i] = v.pick(p.group, f.leafAt[c], places[0], p.rows)
 			}
 		}
 	}
@@ -184,22 +186,31 @@ func (w *fetcher) plan() error {
 	return w.s.pretend(v)
 }
 
-// mode says how to read a column of a row group, with the places of its pages when they are to be picked.
-func (w *fetcher) mode(group, col int) (fetchMode, []place, error) {
+// soughtSpans is what the library will read of a leaf on its way to runs of rows: the index again, the dictionary, the pages
+// of every run, the page behind them, where the end of the last list shows, and what its buffer reads too much.
+func soughtSpans(k chunk, places []place, runs []run) []span {
+	out := []span{{k.index, k.index + k.indexLen}, {k.start, k.data}}
+	for _, r := range runs {
+		end := min(pageOf(places, r.rows[len(r.rows)-1])+1, len(places)-1)
+		out = append(out, span{places[pageOf(places, r.first)].from, min(places[end].to+fetchBuffer, k.end)})
+	}
+	return out
+}
+
+// mode says how to read a column of a row group, with the places of the pages of every leaf unless it is scanned.
+func (w *fetcher) mode(group, col int) (fetchMode, [][]place, error) {
 	f := w.f
-	var places []place
+	var all [][]place
 	for i := f.leafAt[col]; i < f.leafAt[col+1]; i++ {
 		k := f.chunks[group][i]
 		if k.index == 0 {
 			return scanRows, nil, nil
 		}
-		var err error
-		if places, err = w.s.src.places(k, f.groups[group].Rows); err != nil {
+		places, err := w.s.src.places(k, f.groups[group].Rows)
+		if err != nil || len(places) == 0 {
 			return scanRows, nil, err
 		}
-		if len(places) == 0 {
-			return scanRows, nil, nil
-		}
+		all = append(all, places)
 		if f.md.Schema.Column(i).MaxRepetitionLevel() > 0 {
 			b := make([]byte, min(headBytes, k.end-k.data))
 			n, err := w.s.src.ReadAt(b, k.data)
@@ -212,9 +223,9 @@ func (w *fetcher) mode(group, col int) (fetchMode, []place, error) {
 		}
 	}
 	if f.leafAt[col+1]-f.leafAt[col] > 1 {
-		return seekRows, nil, nil
+		return seekRows, all, nil
 	}
-	return pickPages, places, nil
+	return pickPages, all, nil
 }
 
 // place is where a page lies and which row it begins at.

@@ -222,6 +222,9 @@ func (f *File) readGroups() error {
 		return corruptf("datafile.open", "row group %d: %s", g, fmt.Sprintf(format, args...))
 	}
 	leaves, rows := f.md.Schema.NumColumns(), int64(0)
+	if leaves == 0 && f.md.NumRowGroups() > 0 {
+		return corruptf("datafile.open", "the file has row groups and no columns")
+	}
 	for g := range f.md.NumRowGroups() {
 		rg := f.md.RowGroup(g)
 		if rg.NumColumns() != leaves {
