@@ -12,7 +12,7 @@ PACKAGES    ?= ./...
 FUZZTIME    ?= 5s
 
 # The rooms whose values are used by several goroutines at once; deep races everything.
-CONCURRENT := ./internal/objstore/... ./internal/budget ./internal/row ./internal/engine ./internal/lake
+CONCURRENT := ./internal/objstore/... ./internal/budget ./internal/row ./internal/engine ./internal/lake .
 
 .PHONY: help
 help: ## print this list
@@ -29,11 +29,11 @@ quickstart: build ## build, make a table of 778 pages with embeddings and ask it
 	$(BIN) -w $(WAREHOUSE) ingest docs examples/fiori-docs/docs.parquet --vector 'vector=384'
 	$(BIN) -w $(WAREHOUSE) sql --echo -f examples/quickstart.sql
 	@printf '\nThe table is in %s: plain Iceberg, other engines read it too. Next:\n\n' $(WAREHOUSE)
-	@printf '  %s\n' \
-	  '$(BIN) -w $(WAREHOUSE) repl                      # ask your own questions; \d lists the tables' \
-	  '$(BIN) -w $(WAREHOUSE) inspect docs              # snapshots, files and schema' \
-	  '$(BIN) -w mine ingest mytable yourfile.parquet   # a table of your own (also csv, ndjson, arrow)' \
-	  'less README.md docs/guide/README.md              # what else there is'
+	@printf '  %-58s # %s\n' \
+	  '$(BIN) -w $(WAREHOUSE) repl' 'ask your own questions; \d lists the tables' \
+	  '$(BIN) -w $(WAREHOUSE) inspect docs' 'snapshots, files and schema' \
+	  '$(BIN) -w mine ingest mytable yourfile.parquet' 'a table of your own, also from csv, ndjson, arrow' \
+	  'less docs/guide/README.md' 'what else there is'
 
 .PHONY: test
 test: ## run the whole suite; tests that need the shared data or Python say so when they are skipped
