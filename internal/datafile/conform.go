@@ -3,6 +3,7 @@ package datafile
 import (
 	"context"
 	"fmt"
+	"math"
 
 	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/arrow-go/v18/arrow/array"
@@ -12,9 +13,10 @@ import (
 	"github.com/overlakedb/overlake/internal/errs"
 )
 
-// Conform gives a batch the columns of a schema, matched by name: columns of other but losslessly convertible types are
-// cast, fixed-size lists become lists, missing nullable columns become NULL. What cannot be done is Invalid and names the
-// column. The caller releases the result.
+// Conform gives a batch the columns of a schema, matched by name: columns of other types are cast where every value fits
+// (from double to float it is rounded), large and fixed-size lists become lists, missing nullable columns become NULL. What
+// cannot be done, and a column or member that the schema lacks, is Invalid and names the column. The caller releases the
+// result.
 func Conform(ctx context.Context, rec arrow.RecordBatch, sc *arrow.Schema) (arrow.RecordBatch, error) {
 	for _, f := range rec.Schema().Fields() {
 		if !sc.HasField(f.Name) {
@@ -56,25 +58,17 @@ func convert(ctx context.Context, a arrow.Array, to arrow.DataType) (arrow.Array
 	if ext, ok := a.(array.ExtensionArray); ok {
 		a = ext.Storage()
 	}
-	if fsl, ok := a.(*array.FixedSizeList); ok {
-		l, err := listOf(fsl)
-		if err != nil {
-			return nil, err
-		}
-		defer l.Release()
-		a = l
-	}
 	if _, list := a.(*array.List); !list && arrow.TypeEqual(a.DataType(), to) {
 		a.Retain()
 		return a, nil
 	}
 	switch t := to.(type) {
 	case *arrow.ListType:
-		l, ok := a.(*array.List)
-		if !ok {
+		like, ok := a.(array.ListLike)
+		if !ok || a.DataType().ID() == arrow.MAP {
 			break
 		}
-		l, err := withoutHidden(ctx, l)
+		l, err := exactList(like)
 		if err != nil {
 			return nil, err
 		}
@@ -93,9 +87,15 @@ func convert(ctx context.Context, a arrow.Array, to arrow.DataType) (arrow.Array
 		if !ok {
 			break
 		}
+		have := s.DataType().(*arrow.StructType)
+		for _, f := range have.Fields() {
+			if _, found := t.FieldIdx(f.Name); !found {
+				return nil, fmt.Errorf("the table's column has no member %s", f.Name)
+			}
+		}
 		children := make([]arrow.ArrayData, t.NumFields())
 		for i, f := range t.Fields() {
-			k, found := s.DataType().(*arrow.StructType).FieldIdx(f.Name)
+			k, found := have.FieldIdx(f.Name)
 			var child arrow.Array
 			if !found {
 				child = array.MakeArrayOfNull(memory.DefaultAllocator, f.Type, s.Len())
@@ -109,7 +109,11 @@ func convert(ctx context.Context, a arrow.Array, to arrow.DataType) (arrow.Array
 			children[i] = child.Data()
 		}
 		// Field hands out children already cut to the struct's window, so the new one begins at offset 0.
-		d := array.NewData(t, s.Len(), []*memory.Buffer{validity(s)}, children, s.NullN(), 0)
+		valid := validityOf(memory.DefaultAllocator, s)
+		d := array.NewData(t, s.Len(), []*memory.Buffer{valid}, children, s.NullN(), 0)
+		if valid != nil {
+			valid.Release()
+		}
 		defer d.Release()
 		return array.MakeFromData(d), nil
 	case *arrow.MapType:
@@ -117,12 +121,20 @@ func convert(ctx context.Context, a arrow.Array, to arrow.DataType) (arrow.Array
 		if !ok {
 			break
 		}
-		entries, err := convert(ctx, m.ListValues(), t.Elem())
+		// By place, because every writer has names of its own for keys and values.
+		keys, err := convert(ctx, m.Keys(), t.KeyType())
 		if err != nil {
-			return nil, err
+			return nil, fmt.Errorf("key: %w", err)
 		}
+		defer keys.Release()
+		items, err := convert(ctx, m.Items(), t.ItemType())
+		if err != nil {
+			return nil, fmt.Errorf("value: %w", err)
+		}
+		defer items.Release()
+		entries := array.NewData(t.Elem(), keys.Len(), []*memory.Buffer{nil}, []arrow.ArrayData{keys.Data(), items.Data()}, 0, 0)
 		defer entries.Release()
-		return rebuild(a.Data(), t, entries.Data()), nil
+		return rebuild(a.Data(), t, entries), nil
 	case *arrow.FixedSizeBinaryType:
 		if s, ok := a.(*array.String); ok && t.ByteWidth == 16 {
 			return parseUUIDs(s)
@@ -156,93 +168,30 @@ func rebuild(d arrow.ArrayData, t arrow.DataType, values arrow.ArrayData) arrow.
 	return array.MakeFromData(n)
 }
 
-// validity is the validity of a struct as a buffer that begins at its first row.
-func validity(s *array.Struct) *memory.Buffer {
-	if s.NullN() == 0 {
-		return nil
-	}
-	b := memory.NewResizableBuffer(memory.DefaultAllocator)
-	b.Resize((s.Len() + 7) / 8)
-	bits := b.Bytes()
-	clear(bits)
-	for i := range s.Len() {
-		if s.IsValid(i) {
-			bits[i/8] |= 1 << (i % 8)
-		}
-	}
-	return b
-}
-
-// withoutHidden gives a list array whose values are exactly those of its non-NULL rows: values hidden behind a NULL row,
-// or before and after a slice, would be checked and written as if they counted. The caller releases the result.
-func withoutHidden(ctx context.Context, l *array.List) (*array.List, error) {
-	hidden := false
-	for i := 0; i < l.Len() && !hidden; i++ {
+// exactList gives a list of anything like a list, over values that are exactly those of its rows: values before and after a
+// slice, or hidden behind a NULL row, would be checked as if they counted. The caller releases the result.
+func exactList(l array.ListLike) (*array.List, error) {
+	n, hidden := l.Len(), false
+	first, last := int64(0), int64(0)
+	for i := range n {
 		lo, hi := l.ValueOffsets(i)
-		hidden = l.IsNull(i) && lo != hi
-	}
-	if n := l.Len(); n > 0 && !hidden {
-		first, _ := l.ValueOffsets(0)
-		_, last := l.ValueOffsets(n - 1)
-		hidden = first != 0 || int(last) != l.ListValues().Len()
-	}
-	if !hidden {
-		l.Retain()
-		return l, nil
-	}
-	offsets, index := array.NewInt32Builder(memory.DefaultAllocator), array.NewInt32Builder(memory.DefaultAllocator)
-	defer offsets.Release()
-	defer index.Release()
-	bits := make([]byte, (l.Len()+7)/8)
-	offsets.Append(0)
-	for i := range l.Len() {
-		if l.IsValid(i) {
-			bits[i/8] |= 1 << (i % 8)
-			lo, hi := l.ValueOffsets(i)
-			for k := lo; k < hi; k++ {
-				index.Append(int32(k))
-			}
+		hidden = hidden || lo != hi && l.IsNull(i)
+		if i == 0 {
+			first = lo
 		}
-		offsets.Append(int32(index.Len()))
+		last = hi
 	}
-	indices, offs := index.NewArray(), offsets.NewArray()
-	defer indices.Release()
-	defer offs.Release()
-	values, err := compute.TakeArray(ctx, l.ListValues(), indices)
+	if same, ok := l.(*array.List); ok && !hidden && first == 0 && last == int64(l.ListValues().Len()) {
+		same.Retain()
+		return same, nil
+	}
+	if last-first > math.MaxInt32 {
+		return nil, fmt.Errorf("a batch holds more than 2^31 list elements; use smaller batches")
+	}
+	values, err := visible(memory.DefaultAllocator, l, first, last, hidden)
 	if err != nil {
 		return nil, err
 	}
 	defer values.Release()
-	d := array.NewData(l.DataType(), l.Len(), []*memory.Buffer{memory.NewBufferBytes(bits), offs.Data().Buffers()[1]}, []arrow.ArrayData{values.Data()}, l.NullN(), 0)
-	defer d.Release()
-	return array.NewListData(d), nil
-}
-
-// listOf turns a fixed-size list, slices and NULLs included, into a list over the same values.
-func listOf(f *array.FixedSizeList) (arrow.Array, error) {
-	b := array.NewInt32Builder(memory.DefaultAllocator)
-	defer b.Release()
-	width := int64(f.DataType().(*arrow.FixedSizeListType).Len())
-	first := int64(f.Data().Offset()) * width
-	last := first + int64(f.Len())*width
-	if last-first > 1<<31-1 {
-		return nil, fmt.Errorf("a batch of fixed-size lists holds more than 2^31 elements; use smaller batches")
-	}
-	for i := range int64(f.Len()) + 1 {
-		b.Append(int32(i * width))
-	}
-	offsets := b.NewArray()
-	defer offsets.Release()
-	values := array.NewSlice(f.ListValues(), first, last)
-	defer values.Release()
-	bits := make([]byte, (f.Len()+7)/8)
-	for i := range f.Len() {
-		if f.IsValid(i) {
-			bits[i/8] |= 1 << (i % 8)
-		}
-	}
-	d := array.NewData(arrow.ListOfField(f.DataType().(*arrow.FixedSizeListType).ElemField()), f.Len(),
-		[]*memory.Buffer{memory.NewBufferBytes(bits), offsets.Data().Buffers()[1]}, []arrow.ArrayData{values.Data()}, f.NullN(), 0)
-	defer d.Release()
-	return array.MakeFromData(d), nil
+	return relist(memory.DefaultAllocator, l, arrow.ListOf(l.ListValues().DataType()), values).(*array.List), nil
 }

@@ -239,6 +239,29 @@ func TestConform(t *testing.T) {
 	if err != nil || out.Column(0).String() != "[7]" || out.Column(1).String() != "[(null)]" {
 		t.Errorf("%v, %v", out, err)
 	}
+	nested := arrow.NewSchema([]arrow.Field{
+		{Name: "l", Type: arrow.ListOfField(arrow.Field{Name: "element", Type: arrow.PrimitiveTypes.Float32}), Nullable: true},
+		{Name: "m", Type: arrow.MapOf(arrow.BinaryTypes.String, arrow.PrimitiveTypes.Int64), Nullable: true},
+		{Name: "s", Type: arrow.StructOf(arrow.Field{Name: "x", Type: arrow.PrimitiveTypes.Int64, Nullable: true}, arrow.Field{Name: "y", Type: arrow.PrimitiveTypes.Int64, Nullable: true}), Nullable: true},
+	}, nil)
+	for _, list := range []arrow.DataType{arrow.ListOf(arrow.PrimitiveTypes.Float64), arrow.LargeListOf(arrow.PrimitiveTypes.Float64), arrow.FixedSizeListOf(2, arrow.PrimitiveTypes.Float32)} {
+		in, _, err := array.RecordFromJSON(memory.DefaultAllocator, arrow.NewSchema([]arrow.Field{
+			{Name: "m", Type: arrow.MapOfFields(arrow.Field{Name: "k", Type: arrow.BinaryTypes.String}, arrow.Field{Name: "v", Type: arrow.PrimitiveTypes.Int32, Nullable: true}), Nullable: true},
+			{Name: "l", Type: list, Nullable: true},
+			{Name: "s", Type: arrow.StructOf(arrow.Field{Name: "y", Type: arrow.PrimitiveTypes.Int32, Nullable: true}), Nullable: true},
+		}, nil), strings.NewReader(`[{"m":null,"l":[8,9],"s":null},{"m":[{"key":"a","value":1}],"l":[1,2],"s":{"y":3}},{"m":[],"l":null,"s":{"y":null}}]`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		out, err := datafile.Conform(t.Context(), in.NewSlice(1, 3), nested)
+		if err != nil || fmt.Sprint(out.Column(0), out.Column(1), out.Column(2)) != `[[1 2] (null)] [{["a"] [1]} {[] []}] {[(null) (null)] [3 (null)]}` {
+			t.Errorf("%s: %v, %v", list, out, err)
+		}
+	}
+	stranger := build([]arrow.Field{{Name: "s", Type: arrow.StructOf(arrow.Field{Name: "z", Type: arrow.PrimitiveTypes.Int64})}}, func(b *array.RecordBuilder) {})
+	if _, err := datafile.Conform(t.Context(), stranger, nested); !errs.Is(err, errs.Invalid) || !strings.Contains(err.Error(), "z") {
+		t.Errorf("a member that the table lacks gave %v", err)
+	}
 	for name, bad := range map[string]arrow.RecordBatch{
 		"unknown column": build([]arrow.Field{{Name: "z", Type: arrow.PrimitiveTypes.Int64}}, func(b *array.RecordBuilder) {}),
 		"required NULL":  build([]arrow.Field{{Name: "a", Type: arrow.PrimitiveTypes.Int64, Nullable: true}}, func(b *array.RecordBuilder) { b.Field(0).AppendNull() }),

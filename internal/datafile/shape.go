@@ -252,10 +252,16 @@ func shapeList(mem memory.Allocator, l array.ListLike, to, elem arrow.Field, ele
 		return nil, err
 	}
 	defer values.Release()
+	return relist(mem, l, to.Type, values), nil
+}
+
+// relist is a list, large list or map of the same rows over values that are exactly those of the rows that are not NULL.
+func relist(mem memory.Allocator, l array.ListLike, t arrow.DataType, values arrow.Array) arrow.Array {
+	n := l.Len()
 	offsets := memory.NewResizableBuffer(mem)
 	defer offsets.Release()
 	at := int64(0)
-	large := to.Type.ID() == arrow.LARGE_LIST
+	large := t.ID() == arrow.LARGE_LIST
 	if large {
 		offsets.Resize((n + 1) * 8)
 	} else {
@@ -274,12 +280,12 @@ func shapeList(mem memory.Allocator, l array.ListLike, to, elem arrow.Field, ele
 		}
 	}
 	valid := validityOf(mem, l)
-	d := array.NewData(to.Type, n, []*memory.Buffer{valid, offsets}, []arrow.ArrayData{values.Data()}, l.NullN(), 0)
+	d := array.NewData(t, n, []*memory.Buffer{valid, offsets}, []arrow.ArrayData{values.Data()}, l.NullN(), 0)
 	defer d.Release()
 	if valid != nil {
 		valid.Release()
 	}
-	return array.MakeFromData(d), nil
+	return array.MakeFromData(d)
 }
 
 // visible is the values of the rows that are not NULL, one after the other.
