@@ -42,6 +42,17 @@ type Plan struct {
 	Deleted           int64 // rows deleted from Files
 }
 
+// MayHoldNaN tells whether a column, by its field id, has a NaN in one of the files, or may have one because a manifest does
+// not count them.
+func (p *Plan) MayHoldNaN(id int) bool {
+	for i := range p.Files {
+		if b := p.Files[i].entry.bounds(id); b == nil || b.nans != 0 {
+			return true
+		}
+	}
+	return false
+}
+
 // Plan finds the files that may hold rows for which the filter is true. What a filter cannot tell keeps the file. The
 // files come in the order of their sequence numbers, those of one commit by path.
 func (t *Table) Plan(ctx context.Context, ref Ref, filter predicate.Expr) (*Plan, error) {

@@ -3,6 +3,7 @@ package sql
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -49,13 +50,13 @@ func (q *statement) scan(t *lake.Table, ref lake.Ref, filter predicate.Expr) (st
 	if err != nil {
 		return "", err
 	}
-	if !direct {
+	if !direct || plan.Deleted > 0 && shadows(plan.Schema) {
 		info.via = "read in Go"
 		return q.feed(t, ref, plan)
 	}
 	var b strings.Builder
 	// The SELECT around it hides read_parquet's virtual columns: filename would tell the engine's secret path.
-	b.WriteString("(SELECT * FROM read_parquet([")
+	b.WriteString("(SELECT *" + unpruned(plan) + " FROM read_parquet([")
 	for i, p := range paths {
 		if i > 0 {
 			b.WriteString(", ")
@@ -99,6 +100,29 @@ func (q *statement) scan(t *lake.Table, ref lake.Ref, filter predicate.Expr) (st
 	}
 	b.WriteByte(')')
 	return b.String(), nil
+}
+
+// shadows tells whether a column has the name of one of the places in files by which deleted rows are known.
+func shadows(sc *arrow.Schema) bool {
+	return slices.ContainsFunc(sc.Fields(), func(f arrow.Field) bool {
+		return strings.EqualFold(f.Name, "file_index") || strings.EqualFold(f.Name, "file_row_number")
+	})
+}
+
+// unpruned takes the columns that may hold NaN away from DuckDB's pruning: Parquet's statistics leave NaN out, and its
+// reader skips a row group by them although NaN is larger than every number. Negating twice changes no value, and no
+// filter goes through it.
+func unpruned(plan *lake.Plan) string {
+	var list []string
+	for _, f := range plan.Schema.Fields() {
+		if id := f.Type.ID(); (id == arrow.FLOAT32 || id == arrow.FLOAT64) && plan.MayHoldNaN(datafile.FieldID(f)) {
+			list = append(list, "-(-"+quoteIdent(f.Name)+") AS "+quoteIdent(f.Name))
+		}
+	}
+	if list == nil {
+		return ""
+	}
+	return " REPLACE (" + strings.Join(list, ", ") + ")"
 }
 
 func emptyScan(sc *arrow.Schema) (string, error) {
