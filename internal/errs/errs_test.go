@@ -55,3 +55,22 @@ func TestEveryKindHasAName(t *testing.T) {
 		}
 	}
 }
+
+func TestNearest(t *testing.T) {
+	names := []string{"people", "docs", "dogs", "événement"}
+	for _, c := range []struct {
+		word string
+		most int
+		want string
+	}{
+		{"peple", 2, "people"}, {"docs", 0, "docs"}, {"docx", 1, "docs"}, {"doxs", 2, "docs"}, {"dog", 1, "dogs"},
+		{"dcos", 1, ""}, {"dcos", 2, "docs"}, {"xyz", 2, ""}, {"", 3, ""}, {"", 4, "docs"}, {"evenement", 4, "événement"},
+	} {
+		if got := errs.Nearest(c.word, names, c.most); got != c.want {
+			t.Errorf("the nearest to %q within %d is %q, want %q", c.word, c.most, got, c.want)
+		}
+	}
+	if got := errs.Nearest("a", nil, 9); got != "" {
+		t.Errorf("of no names the nearest is %q", got)
+	}
+}

@@ -346,39 +346,17 @@ func (c *fileCatalog) noTable(ctx context.Context, id Ident) error {
 
 // tableHint names the nearest of the tables there are.
 func tableHint(id Ident, all []Ident) errs.Option {
-	best, distance := "", 4
-	for _, o := range all {
-		if d := editDistance(strings.ToLower(id.Name), strings.ToLower(o.Name)); d < distance {
-			best, distance = o.Name, d
-		}
+	lower := make([]string, len(all))
+	for i, o := range all {
+		lower[i] = strings.ToLower(o.Name)
 	}
-	switch {
-	case best != "":
-		return errs.Hint("did you mean %s?", best)
-	case len(all) == 0:
+	if i := slices.Index(lower, errs.Nearest(strings.ToLower(id.Name), lower, 3)); i >= 0 {
+		return errs.Hint("did you mean %s?", all[i].Name)
+	}
+	if len(all) == 0 {
 		return errs.Hint("the schema %s has no tables; create one with CREATE TABLE or overlake ingest", id.Namespace)
 	}
 	return errs.Hint("SHOW TABLES lists the tables")
-}
-
-// editDistance is Levenshtein's.
-func editDistance(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		last := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			cost := 1
-			if a[i] == b[j] {
-				cost = 0
-			}
-			last, row[j+1] = row[j+1], min(row[j]+1, row[j+1]+1, last+cost)
-		}
-	}
-	return row[len(b)]
 }
 
 func (c *fileCatalog) Create(ctx context.Context, id Ident, spec CreateSpec) (*Table, error) {
