@@ -21,12 +21,23 @@ import (
 	"github.com/overlakedb/overlake/internal/objstore"
 )
 
+// process is a spawned child.
+type process struct {
+	*exec.Cmd
+	in  io.WriteCloser
+	out *bufio.Scanner // by lines
+}
+
 // spawn runs this test binary again in a role of child.
-func spawn(t *testing.T, role, dir string, env ...string) (*exec.Cmd, io.Reader) {
+func spawn(t *testing.T, role, dir string, env ...string) process {
 	t.Helper()
 	c := exec.Command(os.Args[0])
 	c.Env = append(append(os.Environ(), "OBJSTORE_CHILD="+role, "OBJSTORE_DIR="+dir), env...)
 	c.Stderr = os.Stderr
+	in, err := c.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
 	out, err := c.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -34,7 +45,7 @@ func spawn(t *testing.T, role, dir string, env ...string) (*exec.Cmd, io.Reader)
 	if err := c.Start(); err != nil {
 		t.Fatal(err)
 	}
-	return c, out
+	return process{c, in, bufio.NewScanner(out)}
 }
 
 // child is the main function of a spawned process; a failure is a panic, which the parent sees as an exit status.
@@ -139,28 +150,9 @@ func raceChild(ctx context.Context, s objstore.Store) {
 // no acknowledged swap is lost.
 func TestProcessesRace(t *testing.T) {
 	dir := t.TempDir()
-	type process struct {
-		c   *exec.Cmd
-		in  io.WriteCloser
-		out *bufio.Scanner
-	}
 	var processes []process
 	for range raceProcesses {
-		c := exec.Command(os.Args[0])
-		c.Env = append(os.Environ(), "OBJSTORE_CHILD=race", "OBJSTORE_DIR="+dir)
-		c.Stderr = os.Stderr
-		in, err := c.StdinPipe()
-		if err != nil {
-			t.Fatal(err)
-		}
-		out, err := c.StdoutPipe()
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := c.Start(); err != nil {
-			t.Fatal(err)
-		}
-		processes = append(processes, process{c, in, bufio.NewScanner(out)})
+		processes = append(processes, spawn(t, "race", dir))
 	}
 	winner := map[string]string{}
 	for round := range raceRounds {
@@ -187,7 +179,7 @@ func TestProcessesRace(t *testing.T) {
 		if !p.out.Scan() || p.out.Text() != fmt.Sprint("done ", raceSwaps) {
 			t.Errorf("a process said %q at the end", p.out.Text())
 		}
-		if err := p.c.Wait(); err != nil {
+		if err := p.Wait(); err != nil {
 			t.Error(err)
 		}
 	}
@@ -259,13 +251,15 @@ func TestKilledAtEveryStep(t *testing.T) {
 	killed, swept := 0, false
 	for step := 1; ; step++ {
 		dir := t.TempDir()
-		c, out := spawn(t, "die", dir, fmt.Sprint("OBJSTORE_STEP=", step))
-		said, err := io.ReadAll(out)
-		if err != nil {
-			t.Fatal(err)
+		p := spawn(t, "die", dir, fmt.Sprint("OBJSTORE_STEP=", step))
+		var acked []string
+		for p.out.Scan() {
+			acked = append(acked, p.out.Text())
 		}
-		err = c.Wait()
-		acked := strings.Fields(string(said))
+		if p.out.Err() != nil {
+			t.Fatal(p.out.Err())
+		}
+		err := p.Wait()
 		if !slices.Equal(acked, acks[:len(acked)]) {
 			t.Fatalf("step %d: acknowledged were %q", step, acked)
 		}
@@ -315,22 +309,9 @@ func TestKilledAtEveryStep(t *testing.T) {
 // TestSweepSparesTheLiving sweeps beside a writer of another process and one of this.
 func TestSweepSparesTheLiving(t *testing.T) {
 	dir := t.TempDir()
-	c := exec.Command(os.Args[0])
-	c.Env = append(os.Environ(), "OBJSTORE_CHILD=hold", "OBJSTORE_DIR="+dir)
-	c.Stderr = os.Stderr
-	in, err := c.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	out, err := c.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := c.Start(); err != nil {
-		t.Fatal(err)
-	}
-	if line, err := bufio.NewReader(out).ReadString('\n'); err != nil || line != "ready\n" {
-		t.Fatalf("the child said %q, %v", line, err)
+	other := spawn(t, "hold", dir)
+	if !other.out.Scan() || other.out.Text() != "ready" {
+		t.Fatalf("the child said %q, %v", other.out.Text(), other.out.Err())
 	}
 	s := openDir(t, dir, objstore.LocalOptions{})
 	mine, err := s.Create(t.Context(), "mine", always)
@@ -361,10 +342,10 @@ func TestSweepSparesTheLiving(t *testing.T) {
 	if _, err := mine.Commit(t.Context()); err != nil {
 		t.Error(err)
 	}
-	if err := in.Close(); err != nil {
+	if err := other.in.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if err := c.Wait(); err != nil {
+	if err := other.Wait(); err != nil {
 		t.Error(err)
 	}
 	if got := names(t, s); !slices.Equal(got, []string{"held", "mine"}) {
@@ -410,9 +391,9 @@ func TestSweepersAndWritersTogether(t *testing.T) {
 // no lock go on, and the lock ends with the process.
 func TestStuckProcess(t *testing.T) {
 	dir := t.TempDir()
-	c, out := spawn(t, "stuck", dir)
-	if line, err := bufio.NewReader(out).ReadString('\n'); err != nil || line != "ready\n" {
-		t.Fatalf("the child said %q, %v", line, err)
+	other := spawn(t, "stuck", dir)
+	if !other.out.Scan() || other.out.Text() != "ready" {
+		t.Fatalf("the child said %q, %v", other.out.Text(), other.out.Err())
 	}
 	s := openDir(t, dir, objstore.LocalOptions{NoSync: true})
 	for range 2 {
@@ -426,10 +407,10 @@ func TestStuckProcess(t *testing.T) {
 	if _, err := s.Put(t.Context(), "b", nil, objstore.Condition{IfAbsent: true}); err != nil {
 		t.Error(err)
 	}
-	if err := c.Process.Kill(); err != nil {
+	if err := other.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}
-	_ = c.Wait()
+	_ = other.Wait()
 	put(t, s, "a", "")
 }
 
