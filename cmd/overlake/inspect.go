@@ -6,9 +6,6 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/apache/arrow-go/v18/arrow"
-	"github.com/apache/arrow-go/v18/arrow/array"
-	"github.com/apache/arrow-go/v18/arrow/memory"
 	"github.com/spf13/cobra"
 
 	"github.com/overlakedb/overlake"
@@ -101,27 +98,15 @@ func quoteName(name string) string {
 	return `"` + name + `"`
 }
 
-// printText prints rows of text in the format of the flags; numbers that look like numbers stay text in json.
+// printText prints rows of text in the format of the flags.
 func (p *program) printText(columns []string, cells [][]string) error {
-	fields := make([]arrow.Field, len(columns))
-	for i, c := range columns {
-		fields[i] = arrow.Field{Name: c, Type: arrow.BinaryTypes.String, Nullable: true}
-	}
-	sc := arrow.NewSchema(fields, nil)
-	b := array.NewRecordBuilder(memory.DefaultAllocator, sc)
-	defer b.Release()
-	for _, row := range cells {
-		for i, v := range row {
-			b.Field(i).(*array.StringBuilder).Append(v)
-		}
-	}
-	rec := b.NewRecordBatch()
+	rec := render.Texts(columns, cells)
 	defer rec.Release()
 	format, err := p.outputFormat()
 	if err != nil {
 		return err
 	}
-	w, err := render.NewWriter(p.stdout, format, sc, render.Options{Width: terminalWidth(p.stdout)})
+	w, err := render.NewWriter(p.stdout, format, rec.Schema(), render.Options{Width: terminalWidth(p.stdout)})
 	if err != nil {
 		return err
 	}

@@ -332,8 +332,3 @@ func (p *projected) drop() {
 		p.rec = nil
 	}
 }
-
-// ReadPlan reads the live rows of the files of a plan.
-func (t *Table) ReadPlan(ctx context.Context, p *Plan, ref Ref) array.RecordReader {
-	return array.ReaderFromIter(p.Schema, t.batches(ctx, p, nil, ref))
-}

@@ -38,11 +38,7 @@ func (q *statement) create(c *cursor) (*Result, error) {
 		return nil, unsupported(c, "CREATE "+strings.ToUpper(c.peek().Text))
 	}
 	quiet := c.accept("IF", "NOT", "EXISTS")
-	parts, err := c.parts("a table")
-	if err != nil {
-		return nil, err
-	}
-	id, err := q.ident(parts)
+	id, err := q.named(c)
 	if err != nil {
 		return nil, err
 	}
@@ -258,14 +254,7 @@ func (q *statement) drop(c *cursor) (*Result, error) {
 		return nil, unsupported(c, "DROP "+strings.ToUpper(c.peek().Text))
 	}
 	quiet := c.accept("IF", "EXISTS")
-	parts, err := c.parts("a table")
-	if err == nil {
-		err = c.end()
-	}
-	if err != nil {
-		return nil, err
-	}
-	id, err := q.ident(parts)
+	id, err := q.lastNamed(c)
 	if err != nil {
 		return nil, err
 	}
@@ -288,11 +277,7 @@ func (q *statement) alter(c *cursor) (*Result, error) {
 		return nil, unsupported(c, "ALTER "+strings.ToUpper(c.peek().Text))
 	}
 	quiet := c.accept("IF", "EXISTS")
-	parts, err := c.parts("a table")
-	if err != nil {
-		return nil, err
-	}
-	id, err := q.ident(parts)
+	id, err := q.named(c)
 	if err != nil {
 		return nil, err
 	}

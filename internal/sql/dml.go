@@ -26,11 +26,7 @@ func (q *statement) insert(c *cursor) (*Result, error) {
 	} else if err := c.expect("INTO"); err != nil {
 		return nil, err
 	}
-	parts, err := c.parts("a table")
-	if err != nil {
-		return nil, err
-	}
-	id, err := q.ident(parts)
+	id, err := q.named(c)
 	if err != nil {
 		return nil, err
 	}

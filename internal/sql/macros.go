@@ -70,13 +70,14 @@ func init() {
 	}
 }
 
-// call is the arguments of a search function as text.
+// call is the arguments of a search function as text. Its methods give "" once one of them has failed, and err tells why.
 type call struct {
 	text       string
 	at         lex.Token
 	name       string
 	positional [][]lex.Token
 	named      map[string][]lex.Token
+	err        error
 }
 
 func newCall(text string, at lex.Token, list [][]lex.Token) (*call, error) {
@@ -101,38 +102,52 @@ func (c *call) errorf(format string, args ...any) error {
 	return lex.Errorf(c.text, c.at.Start, format, args...)
 }
 
-func (c *call) want(names ...string) error {
-	if len(c.positional) > len(names) {
-		return c.errorf("%s takes %d arguments: %s", c.name, len(names), strings.Join(names, ", "))
+// fail keeps the first failure.
+func (c *call) fail(format string, args ...any) string {
+	if c.err == nil {
+		c.err = c.errorf(format, args...)
 	}
-	for i, n := range names {
-		if i < len(c.positional) {
-			continue
-		}
+	return ""
+}
+
+// want puts the arguments in their order, whether they came by position or by name.
+func (c *call) want(names ...string) {
+	if len(c.positional) > len(names) {
+		c.fail("%s takes %d arguments: %s", c.name, len(names), strings.Join(names, ", "))
+		return
+	}
+	for _, n := range names[len(c.positional):] {
 		a, ok := c.named[n]
 		if !ok {
-			return errs.With(c.errorf("%s needs %s", c.name, n), errs.Hint("write %s(%s)", c.name, strings.Join(names, ", ")))
+			c.fail("%s needs %s", c.name, n)
+			c.err = errs.With(c.err, errs.Hint("write %s(%s)", c.name, strings.Join(names, ", ")))
+			return
 		}
 		c.positional = append(c.positional, a)
 		delete(c.named, n)
 	}
-	return nil
 }
 
 // expr is an argument as an expression.
 func (c *call) expr(i int) string {
+	if c.err != nil {
+		return ""
+	}
 	a := c.positional[i]
 	return c.text[a[0].Start:a[len(a)-1].End]
 }
 
 // names is an argument that names something: 'schema.table', "table" or schema.table.
-func (c *call) names(i int) (string, error) {
+func (c *call) names(i int) string {
+	if c.err != nil {
+		return ""
+	}
 	a := c.positional[i]
 	var parts []string
 	if len(a) == 1 && a[0].Kind == lex.String {
 		inner, err := lex.Tokens(a[0].Value())
 		if err != nil {
-			return "", c.errorf("%s: argument %d: %v", c.name, i+1, err)
+			return c.fail("%s: argument %d: %v", c.name, i+1, err)
 		}
 		a = inner
 	}
@@ -141,14 +156,14 @@ func (c *call) names(i int) (string, error) {
 			continue
 		}
 		if k%2 == 1 || !t.IsIdent() {
-			return "", c.errorf("%s: argument %d must be a name, as a string or an identifier", c.name, i+1)
+			return c.fail("%s: argument %d must be a name, as a string or an identifier", c.name, i+1)
 		}
 		parts = append(parts, quoteIdent(t.Name()))
 	}
 	if len(parts) == 0 {
-		return "", c.errorf("%s: argument %d is an empty name", c.name, i+1)
+		return c.fail("%s: argument %d is an empty name", c.name, i+1)
 	}
-	return strings.Join(parts, "."), nil
+	return strings.Join(parts, ".")
 }
 
 // option takes a named argument as text, "" when it is absent.
@@ -162,19 +177,19 @@ func (c *call) option(name string) string {
 }
 
 // filter takes the filter option: SQL in a string.
-func (c *call) filter() (string, error) {
+func (c *call) filter() string {
 	a, ok := c.named["filter"]
 	if !ok {
-		return "", nil
+		return ""
 	}
 	delete(c.named, "filter")
 	if len(a) != 1 || a[0].Kind != lex.String {
-		return "", c.errorf("%s: filter must be a SQL condition in a string", c.name)
+		return c.fail("%s: filter must be a SQL condition in a string", c.name)
 	}
 	text := a[0].Value()
 	tokens, err := lex.Tokens(text)
 	if err != nil {
-		return "", c.errorf("%s: the filter: %v", c.name, err)
+		return c.fail("%s: the filter: %v", c.name, err)
 	}
 	depth := 0
 	for _, t := range tokens {
@@ -185,31 +200,32 @@ func (c *call) filter() (string, error) {
 			depth--
 		}
 		if depth < 0 || t.Is(";") {
-			return "", c.errorf("%s: the filter is no single condition", c.name)
+			return c.fail("%s: the filter is no single condition", c.name)
 		}
 	}
 	if depth != 0 || len(tokens) == 0 {
-		return "", c.errorf("%s: the filter is no single condition", c.name)
+		return c.fail("%s: the filter is no single condition", c.name)
 	}
-	return " AND (" + text + "\n)", nil
+	return " AND (" + text + "\n)"
 }
 
-var metrics = map[string]string{"": "<->", "l2": "<->", "euclidean": "<->", "cosine": "<=>", "ip": "<#>", "inner_product": "<#>", "dot": "<#>", "l1": "<+>"}
+var metrics = map[string]string{"l2": "<->", "euclidean": "<->", "cosine": "<=>", "ip": "<#>", "inner_product": "<#>", "dot": "<#>", "l1": "<+>"}
 
-func (c *call) metric() (string, error) {
+// metric takes the metric option as an operator; l2 is the default.
+func (c *call) metric() string {
 	a, ok := c.named["metric"]
 	if !ok {
-		return "<->", nil
+		return "<->"
 	}
 	delete(c.named, "metric")
 	op := ""
 	if len(a) == 1 && a[0].Kind == lex.String {
 		op = metrics[strings.ToLower(a[0].Value())]
 	}
-	if op == "" {
-		return "", errs.With(c.errorf("%s: unknown metric", c.name), errs.Hint("use 'l2', 'cosine', 'ip' or 'l1'"))
+	if op == "" && c.err == nil {
+		c.err = errs.With(c.errorf("%s: unknown metric", c.name), errs.Hint("use 'l2', 'cosine', 'ip' or 'l1'"))
 	}
-	return op, nil
+	return op
 }
 
 // textOptions takes the options of bm25 and gives them as its further arguments.
@@ -224,74 +240,22 @@ func (c *call) textOptions() string {
 }
 
 func vectorSearch(_ *statement, c *call) (string, error) {
-	if err := c.want("table", "column", "vector", "k"); err != nil {
-		return "", err
-	}
-	table, err := c.names(0)
-	if err != nil {
-		return "", err
-	}
-	column, err := c.names(1)
-	if err != nil {
-		return "", err
-	}
-	op, err := c.metric()
-	if err != nil {
-		return "", err
-	}
-	filter, err := c.filter()
-	if err != nil {
-		return "", err
-	}
+	c.want("table", "column", "vector", "k")
+	table, column, op, filter := c.names(0), c.names(1), c.metric(), c.filter()
 	return fmt.Sprintf("(SELECT *, %s %s (%s) AS distance FROM %s WHERE %s IS NOT NULL%s ORDER BY distance LIMIT (%s))",
-		column, op, c.expr(2), table, column, filter, c.expr(3)), nil
+		column, op, c.expr(2), table, column, filter, c.expr(3)), c.err
 }
 
 func bm25Search(_ *statement, c *call) (string, error) {
-	if err := c.want("table", "column", "query", "k"); err != nil {
-		return "", err
-	}
-	table, err := c.names(0)
-	if err != nil {
-		return "", err
-	}
-	column, err := c.names(1)
-	if err != nil {
-		return "", err
-	}
-	filter, err := c.filter()
-	if err != nil {
-		return "", err
-	}
-	o := c.textOptions()
+	c.want("table", "column", "query", "k")
+	table, column, filter, o := c.names(0), c.names(1), c.filter(), c.textOptions()
 	return fmt.Sprintf("(SELECT *, bm25(%s, %s%s) AS score FROM %s WHERE match(%s, %s%s)%s ORDER BY score DESC LIMIT (%s))",
-		column, c.expr(2), o, table, column, c.expr(2), o, filter, c.expr(3)), nil
+		column, c.expr(2), o, table, column, c.expr(2), o, filter, c.expr(3)), c.err
 }
 
 func hybridSearch(_ *statement, c *call) (string, error) {
-	if err := c.want("table", "text_column", "query", "vector_column", "vector", "k"); err != nil {
-		return "", err
-	}
-	table, err := c.names(0)
-	if err != nil {
-		return "", err
-	}
-	text, err := c.names(1)
-	if err != nil {
-		return "", err
-	}
-	column, err := c.names(3)
-	if err != nil {
-		return "", err
-	}
-	op, err := c.metric()
-	if err != nil {
-		return "", err
-	}
-	filter, err := c.filter()
-	if err != nil {
-		return "", err
-	}
+	c.want("table", "text_column", "query", "vector_column", "vector", "k")
+	table, text, column, op, filter := c.names(0), c.names(1), c.names(3), c.metric(), c.filter()
 	o := ""
 	if v := c.option("rrf_k"); v != "" {
 		o += ", k => " + v
@@ -300,7 +264,7 @@ func hybridSearch(_ *statement, c *call) (string, error) {
 		o += ", depth => " + v
 	}
 	return fmt.Sprintf("(SELECT * FROM (SELECT *, rrf(%s %s (%s), bm25(%s, %s%s)%s) AS score FROM %s WHERE true%s) WHERE score > 0 ORDER BY score DESC LIMIT (%s))",
-		column, op, c.expr(4), text, c.expr(2), c.textOptions(), o, table, filter, c.expr(5)), nil
+		column, op, c.expr(4), text, c.expr(2), c.textOptions(), o, table, filter, c.expr(5)), c.err
 }
 
 // reciprocalRank becomes window functions over all rows that the WHERE clause leaves. Rows with one score have one rank.

@@ -155,36 +155,34 @@ var knownStatements = map[string]bool{"UPDATE": true, "DELETE": true, "MERGE": t
 	"PRAGMA": true, "ATTACH": true, "DETACH": true, "INSTALL": true, "LOAD": true, "PREPARE": true, "EXECUTE": true, "DEALLOCATE": true, "GRANT": true,
 	"REVOKE": true, "IMPORT": true, "EXPORT": true, "CHECKPOINT": true, "COMMENT": true, "REINDEX": true, "OPTIMIZE": true, "REFRESH": true}
 
+var beginnings = []string{"SELECT", "WITH", "INSERT", "CREATE", "DROP", "ALTER", "SHOW", "DESCRIBE", "EXPLAIN", "COPY", "SET", "USE", "VALUES", "FROM"}
+
 func nearestStatement(word string) string {
-	best, distance := "", 3
-	for _, k := range []string{"SELECT", "WITH", "INSERT", "CREATE", "DROP", "ALTER", "SHOW", "DESCRIBE", "EXPLAIN", "COPY", "SET", "USE", "VALUES", "FROM"} {
-		if d := editDistance(word, k); d < distance {
-			best, distance = k, d
-		}
+	if best := errs.Nearest(word, beginnings, 2); best != "" {
+		return "did you mean " + best + "?"
 	}
-	if best == "" {
-		return "statements begin with SELECT, INSERT, CREATE, ALTER, DROP, SHOW, DESCRIBE, EXPLAIN, COPY, SET or USE"
-	}
-	return "did you mean " + best + "?"
+	return "statements begin with SELECT, INSERT, CREATE, ALTER, DROP, SHOW, DESCRIBE, EXPLAIN, COPY, SET or USE"
 }
 
-func editDistance(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
+// named reads the name of a table.
+func (q *statement) named(c *cursor) (lake.Ident, error) {
+	parts, err := c.parts("a table")
+	if err != nil {
+		return lake.Ident{}, err
 	}
-	for i := range len(a) {
-		last := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			cost := 1
-			if a[i] == b[j] {
-				cost = 0
-			}
-			last, row[j+1] = row[j+1], min(row[j]+1, row[j+1]+1, last+cost)
-		}
+	return q.ident(parts)
+}
+
+// lastNamed reads the name of a table with which the statement ends.
+func (q *statement) lastNamed(c *cursor) (lake.Ident, error) {
+	parts, err := c.parts("a table")
+	if err == nil {
+		err = c.end()
 	}
-	return row[len(b)]
+	if err != nil {
+		return lake.Ident{}, err
+	}
+	return q.ident(parts)
 }
 
 // ident resolves the parts of a table name.

@@ -7,32 +7,18 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/apache/arrow-go/v18/arrow"
-	"github.com/apache/arrow-go/v18/arrow/array"
-	"github.com/apache/arrow-go/v18/arrow/memory"
-
 	"github.com/overlakedb/overlake/internal/analysis"
 	"github.com/overlakedb/overlake/internal/errs"
 	"github.com/overlakedb/overlake/internal/index/bm25"
 	"github.com/overlakedb/overlake/internal/lake"
+	"github.com/overlakedb/overlake/internal/render"
 	"github.com/overlakedb/overlake/internal/sql/lex"
 )
 
 // textRows is a result of text columns.
 func textRows(tag string, columns []string, rows [][]string) *Result {
-	fields := make([]arrow.Field, len(columns))
-	for i, c := range columns {
-		fields[i] = arrow.Field{Name: c, Type: arrow.BinaryTypes.String, Nullable: true}
-	}
-	sc := arrow.NewSchema(fields, nil)
-	b := array.NewRecordBuilder(memory.DefaultAllocator, sc)
-	defer b.Release()
-	for _, r := range rows {
-		for i, v := range r {
-			b.Field(i).(*array.StringBuilder).Append(v)
-		}
-	}
-	return &Result{Tag: tag, Affected: -1, HasRows: true, rows: newBatches(sc, b.NewRecordBatch())}
+	rec := render.Texts(columns, rows)
+	return &Result{Tag: tag, Affected: -1, HasRows: true, rows: newBatches(rec.Schema(), rec)}
 }
 
 func (q *statement) show(c *cursor) (*Result, error) {
@@ -119,14 +105,7 @@ func (q *statement) describe(c *cursor) (*Result, error) {
 		}
 		return &Result{Tag: "DESCRIBE", Affected: -1, HasRows: true, rows: rows}, nil
 	}
-	parts, err := c.parts("a table")
-	if err == nil {
-		err = c.end()
-	}
-	if err != nil {
-		return nil, err
-	}
-	id, err := q.ident(parts)
+	id, err := q.lastNamed(c)
 	if err != nil {
 		return nil, err
 	}
@@ -151,14 +130,7 @@ func (q *statement) describe(c *cursor) (*Result, error) {
 }
 
 func (q *statement) showCreate(c *cursor) (*Result, error) {
-	parts, err := c.parts("a table")
-	if err == nil {
-		err = c.end()
-	}
-	if err != nil {
-		return nil, err
-	}
-	id, err := q.ident(parts)
+	id, err := q.lastNamed(c)
 	if err != nil {
 		return nil, err
 	}
@@ -274,17 +246,15 @@ func Settings() [][3]string {
 }
 
 func findSetting(name string) (*setting, error) {
-	var near string
+	var names []string
 	for i := range settings {
 		if settings[i].name == name {
 			return &settings[i], nil
 		}
-		if editDistance(settings[i].name, name) < 4 {
-			near = settings[i].name
-		}
+		names = append(names, settings[i].name)
 	}
 	hint := errs.Hint("SHOW ALL lists the settings")
-	if near != "" {
+	if near := errs.Nearest(name, names, 3); near != "" {
 		hint = errs.Hint("did you mean %s?", near)
 	}
 	if strings.HasPrefix(name, "hnsw.") || strings.HasPrefix(name, "ivfflat.") {
