@@ -4,7 +4,6 @@ package answers
 import (
 	"bufio"
 	"compress/gzip"
-	"context"
 	"encoding/json"
 	"fmt"
 	"math"
@@ -20,23 +19,9 @@ import (
 	"github.com/apache/arrow-go/v18/arrow/memory"
 
 	"github.com/overlakedb/overlake"
-	"github.com/overlakedb/overlake/internal/render"
 	"github.com/overlakedb/overlake/internal/testenv"
+	"github.com/overlakedb/overlake/test/ask"
 )
-
-func open(t *testing.T) *overlake.DB {
-	t.Helper()
-	db, err := overlake.Open(t.Context(), t.TempDir(), overlake.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := db.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	return db
-}
 
 func query(t *testing.T, db *overlake.DB, sql string, args ...any) [][]any {
 	t.Helper()
@@ -61,7 +46,7 @@ func TestTabular(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	db := open(t)
+	db := ask.Open(t, t.TempDir(), overlake.Options{})
 	// Zip codes are text with leading zeros, which no inference can know.
 	types := map[string]map[string]string{"zipcodes": {"zip_code": "VARCHAR"}}
 	for table, file := range map[string]string{"flights": "flights-3m.parquet", "birdstrikes": "birdstrikes.parquet", "earthquakes": "earthquakes.parquet",
@@ -82,7 +67,7 @@ func TestTabular(t *testing.T) {
 			t.Fatal(err)
 		}
 		tried++
-		got, err := textRows(t.Context(), db, c.SQL)
+		got, err := ask.Rows(t.Context(), db, c.SQL, ask.Text)
 		if err != nil {
 			t.Errorf("%s %s: %v", c.ID, c.SQL, err)
 			continue
@@ -104,29 +89,6 @@ func format(file string) string {
 		return "csv"
 	}
 	return "json"
-}
-
-func textRows(ctx context.Context, db *overlake.DB, sql string) ([][]*string, error) {
-	rows, err := db.SQL(ctx, sql)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var out [][]*string
-	for rows.Next() {
-		rec := rows.RecordBatch()
-		for i := range int(rec.NumRows()) {
-			r := make([]*string, rec.NumCols())
-			for c := range r {
-				if col := rec.Column(c); !col.IsNull(i) {
-					s := strings.Clone(render.Text(col, i))
-					r[c] = &s
-				}
-			}
-			out = append(out, r)
-		}
-	}
-	return out, rows.Err()
 }
 
 func differ(got [][]*string, want [][]any) string {
@@ -170,7 +132,7 @@ func equal(a, b string) bool {
 
 // TestFioriNeighbours compares exact cosine neighbours with those that come with the data.
 func TestFioriNeighbours(t *testing.T) {
-	db := open(t)
+	db := ask.Open(t, t.TempDir(), overlake.Options{})
 	example := testenv.Examples(t, "fiori-docs")
 	if _, _, err := db.Import(t.Context(), "docs", filepath.Join(example, "docs.parquet"), overlake.ImportOptions{Vectors: map[string]int{"vector": 384}}); err != nil {
 		t.Fatal(err)
@@ -242,7 +204,7 @@ func TestSciFact(t *testing.T) {
 			qrels[f[0]][f[1]] = rel
 		}
 	}
-	db := open(t)
+	db := ask.Open(t, t.TempDir(), overlake.Options{})
 	sc := arrow.NewSchema([]arrow.Field{{Name: "id", Type: arrow.BinaryTypes.String}, {Name: "body", Type: arrow.BinaryTypes.String}}, nil)
 	tbl, err := db.CreateTable(t.Context(), "papers", overlake.TableSpec{Schema: sc})
 	if err != nil {

@@ -16,6 +16,7 @@ import (
 	"github.com/overlakedb/overlake"
 	"github.com/overlakedb/overlake/internal/testenv"
 	"github.com/overlakedb/overlake/internal/vec/pgvector"
+	"github.com/overlakedb/overlake/test/ask"
 )
 
 // pgCase is one line of the collection: what pgvector answered to a statement.
@@ -88,11 +89,11 @@ func runCase(t *testing.T, c pgCase) (got, problem string) {
 	ctx := context.Background()
 	db := shared(t)
 	for _, s := range c.Setup {
-		if _, err := collect(ctx, db, s); err != nil {
+		if _, err := ask.Rows(ctx, db, s, value); err != nil {
 			return err.Error(), "setup failed: " + s
 		}
 	}
-	rows, err := collect(ctx, db, c.SQL)
+	rows, err := ask.Rows(ctx, db, c.SQL, value)
 	if c.Error != "" {
 		if err == nil {
 			return flat(rows), "want the error " + c.Message
@@ -195,32 +196,9 @@ func shared(t *testing.T) *overlake.DB {
 	return db
 }
 
-// collect runs a statement and gives its values as PostgreSQL prints them.
-func collect(ctx context.Context, db *overlake.DB, sql string) ([][]*string, error) {
-	rows, err := db.SQL(ctx, sql)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var out [][]*string
-	for rows.Next() {
-		rec := rows.RecordBatch()
-		for i := range int(rec.NumRows()) {
-			r := make([]*string, rec.NumCols())
-			for c := range r {
-				r[c] = value(rec.Schema().Field(c), rec.Column(c), i)
-			}
-			out = append(out, r)
-		}
-	}
-	return out, rows.Err()
-}
-
-func value(f arrow.Field, a arrow.Array, i int) *string {
-	if a.IsNull(i) {
-		return nil
-	}
-	s := strings.Clone(a.ValueStr(i))
+// value is a value as PostgreSQL prints it.
+func value(_ arrow.Field, a arrow.Array, i int) string {
+	s := a.ValueStr(i)
 	switch a := a.(type) {
 	case *array.Float64:
 		s = strconv.FormatFloat(a.Value(i), 'g', -1, 64)
@@ -234,5 +212,5 @@ func value(f arrow.Field, a arrow.Array, i int) *string {
 			s = pgvector.Format(v.Float32Values()[lo:hi])
 		}
 	}
-	return &s
+	return s
 }

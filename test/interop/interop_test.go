@@ -23,9 +23,9 @@ import (
 	"github.com/overlakedb/overlake"
 	"github.com/overlakedb/overlake/internal/lake"
 	"github.com/overlakedb/overlake/internal/objstore"
-	"github.com/overlakedb/overlake/internal/render"
 	"github.com/overlakedb/overlake/internal/row"
 	"github.com/overlakedb/overlake/internal/testenv"
+	"github.com/overlakedb/overlake/test/ask"
 )
 
 // pythonVar names the interpreter that has the packages of requirements.txt.
@@ -101,46 +101,14 @@ func compare(t *testing.T, r request, s seen, ours string) {
 	}
 }
 
-func open(t *testing.T, dir string, o overlake.Options) *overlake.DB {
-	t.Helper()
-	db, err := overlake.Open(t.Context(), dir, o)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := db.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	return db
-}
-
 // answer runs a statement and gives its rows as text.
 func answer(t *testing.T, db *overlake.DB, sql string) [][]*string {
 	t.Helper()
-	rows, err := db.SQL(t.Context(), sql)
+	rows, err := ask.Rows(t.Context(), db, sql, ask.Text)
 	if err != nil {
 		t.Fatalf("%s\n%v", sql, err)
 	}
-	defer rows.Close()
-	var out [][]*string
-	for rows.Next() {
-		rec := rows.RecordBatch()
-		for i := range int(rec.NumRows()) {
-			r := make([]*string, rec.NumCols())
-			for c := range r {
-				if col := rec.Column(c); !col.IsNull(i) {
-					s := strings.Clone(render.Text(col, i))
-					r[c] = &s
-				}
-			}
-			out = append(out, r)
-		}
-	}
-	if err := rows.Err(); err != nil {
-		t.Fatalf("%s\n%v", sql, err)
-	}
-	return out
+	return rows
 }
 
 func flat(rows [][]*string) string {
@@ -251,7 +219,7 @@ func TestOthersRead(t *testing.T) {
 	}
 	for _, kind := range []string{"file", "sqlite"} {
 		dir := t.TempDir()
-		db := open(t, dir, overlake.Options{Catalog: kind})
+		db := ask.Open(t, dir, overlake.Options{Catalog: kind})
 		for _, c := range tables {
 			answer(t, db, c.script)
 			source := filepath.Join(dir, "catalog.db") + ":main." + c.name
@@ -263,7 +231,7 @@ func TestOthersRead(t *testing.T) {
 	}
 	for _, version := range []string{"2", "3"} {
 		dir := t.TempDir()
-		db := open(t, dir, overlake.Options{})
+		db := ask.Open(t, dir, overlake.Options{})
 		withDeletes(t, db, dir, version)
 		add(db, "deletes_v"+version+"/d", newest(t, dir, "main", "d"), false, "v")
 	}
@@ -323,8 +291,8 @@ func TestWeReadOthers(t *testing.T) {
 	if len(made) != 4 {
 		t.Fatalf("%d tables were written", len(made))
 	}
-	catalog := open(t, dir, overlake.Options{Catalog: "sqlite"})
-	mounts := open(t, t.TempDir(), overlake.Options{})
+	catalog := ask.Open(t, dir, overlake.Options{Catalog: "sqlite"})
+	mounts := ask.Open(t, t.TempDir(), overlake.Options{})
 	for name, m := range made {
 		t.Run(name, func(t *testing.T) {
 			want := flat(m.Answer)

@@ -12,8 +12,8 @@ import (
 	"time"
 
 	"github.com/overlakedb/overlake"
-	"github.com/overlakedb/overlake/internal/render"
 	"github.com/overlakedb/overlake/internal/testenv"
+	"github.com/overlakedb/overlake/test/ask"
 	"github.com/overlakedb/overlake/test/slt"
 )
 
@@ -35,20 +35,8 @@ func (r overlakeRunner) Exec(ctx context.Context, sql string) (slt.Answer, error
 	for _, f := range rows.Schema().Fields() {
 		a.Columns = append(a.Columns, f.Name)
 	}
-	for rows.Next() {
-		rec := rows.RecordBatch()
-		for i := range int(rec.NumRows()) {
-			row := make([]*string, rec.NumCols())
-			for c := range row {
-				if col := rec.Column(c); !col.IsNull(i) {
-					s := strings.Clone(render.Text(col, i))
-					row[c] = &s
-				}
-			}
-			a.Rows = append(a.Rows, row)
-		}
-	}
-	return a, rows.Err()
+	a.Rows, err = ask.Read(rows, ask.Text)
+	return a, err
 }
 
 func (r overlakeRunner) Snapshot(ctx context.Context, table string) (id, at string, err error) {
