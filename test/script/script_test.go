@@ -20,10 +20,12 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
+	_ "github.com/overlakedb/overlake" // what the program is made of: see sources
 	"github.com/overlakedb/overlake/internal/testenv"
 )
 
 func TestSessions(t *testing.T) {
+	sources(t)
 	bin := t.TempDir()
 	build := exec.CommandContext(t.Context(), "go", "build", "-o", bin, "./cmd/overlake")
 	build.Dir = testenv.Root(t)
@@ -43,6 +45,21 @@ func TestSessions(t *testing.T) {
 			"exits": exits, "flip": flip, "cut": cut,
 		},
 	})
+}
+
+// sources reads the program's own files. The go command repeats a test when a package it imports or a file it reads has
+// changed; of what the test builds by itself it knows nothing.
+func sources(t *testing.T) {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join(testenv.Root(t), "cmd", "overlake", "*"))
+	if err != nil || len(files) == 0 {
+		t.Fatalf("%d sources, %v", len(files), err)
+	}
+	for _, f := range files {
+		if _, err := os.ReadFile(f); err != nil {
+			t.Fatal(err)
+		}
+	}
 }
 
 func exits(ts *testscript.TestScript, neg bool, args []string) {
