@@ -16,7 +16,7 @@ func TestForbiddenFunctions(t *testing.T) {
 	for _, sql := range []string{
 		"SELECT * FROM enable_logging('QueryLog')", "FROM enable_profiling()", "SELECT * FROM query('SELECT 1')", "SELECT * FROM QUERY('SELECT 1')",
 		`SELECT * FROM "query"('SELECT 1')`, "SELECT * FROM query/**/('SELECT 1')", "SELECT * FROM query/*/**/*/('SELECT 1')", "SELECT * FROM query -- (\n('SELECT 1')",
-		"SELECT * FROM query\n\t('SELECT 1')", "SELECT * FROM system.main.query('SELECT 1')", "SELECT current_setting('temp_directory')", "SELECT value FROM duckdb_settings()",
+		"SELECT * FROM query\n\t('SELECT 1')", "SELECT * FROM query\u00a0('SELECT 1')", "SELECT * FROM query\u3000\u2003('SELECT 1')", "SELECT * FROM query\v\f('SELECT 1')", "SELECT * FROM system.main.query('SELECT 1')", "SELECT current_setting('temp_directory')", "SELECT value FROM duckdb_settings()",
 		"SELECT * FROM (SELECT * FROM (VALUES (1)) t(a), LATERAL (SELECT * FROM query_table('t')))", "WITH x AS (SELECT * FROM force_checkpoint()) SELECT * FROM x",
 		"SELECT CASE WHEN true THEN (SELECT write_log('x')) END", "EXPLAIN SELECT * FROM query('SELECT 1')", "EXPLAIN ANALYZE SELECT * FROM query('SELECT 1')",
 		"SUMMARIZE SELECT * FROM query('SELECT 1')", "DESCRIBE FROM duckdb_settings()", "SELECT * FROM json_execute_serialized_sql(json_serialize_sql('SELECT 1'))",
@@ -58,6 +58,7 @@ func TestOnlySelectRuns(t *testing.T) {
 		"EXPLAIN CREATE TABLE t AS SELECT 1", "EXPLAIN ANALYZE CREATE TABLE t AS SELECT 1", "COPY (SELECT 1) TO '/x'", "SELECT 1; DROP TYPE vector", "SELECT 1; SELECT 2", ";", "",
 		"EXPLAIN ANALYZE COPY (SELECT 1) TO '/tmp/overlake-engine-test.csv'", "UPDATE t SET i = 1", "DELETE FROM t", "TRUNCATE t", "ALTER TABLE t ADD COLUMN j INTEGER",
 		"CREATE SECRET (TYPE http)", "UPDATE EXTENSIONS", "COMMENT ON TYPE vector IS 'x'", "/* */ EXPLAIN ANALYZE CREATE TABLE t AS SELECT 1",
+		"EXPLAIN ANALYZE SELECT 1; CREATE TEMP TABLE t(i INTEGER)", "EXPLAIN ANALYZE SELECT 1 INTO t", "EXPLAIN ANALYZE WITH x AS (SELECT 1) INSERT INTO t FROM x",
 		"EXPLAIN ANALYZE SET threads = 1", "EXPLAIN (ANALYZE) CREATE TABLE t AS SELECT 1",
 	} {
 		if got, err := tryRows(t.Context(), db, sql); err == nil {

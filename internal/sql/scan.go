@@ -150,39 +150,41 @@ func (q *statement) paths(t *lake.Table, plan *lake.Plan) ([]string, bool, error
 		if !ok {
 			return nil, false, nil
 		}
-		real, ok := local.LocalPath(f.Name)
-		if !ok {
-			return nil, false, nil
-		}
+		at := place{local, f.Name}
 		e.mu.Lock()
-		path, known := e.files[real]
-		needs, asked := e.mapping[real]
+		path, known := e.files[at]
 		e.mu.Unlock()
-		if t.ReadOnly() && !asked {
-			// Files of other engines may lack field ids; ours never do.
-			var err error
-			if needs, err = t.NeedsMapping(q.ctx, f); err != nil {
-				return nil, false, err
-			}
-			e.mu.Lock()
-			e.mapping[real] = needs
-			e.mu.Unlock()
-		}
-		if needs {
-			return nil, false, nil
-		}
 		if !known {
 			var err error
-			if path, _, err = e.engine.AddFile(real); err != nil {
+			if path, err = q.reach(t, f, local); err != nil {
 				return nil, false, err
 			}
 			e.mu.Lock()
-			e.files[real] = path
+			e.files[at] = path
 			e.mu.Unlock()
+		}
+		if path == "" {
+			return nil, false, nil
 		}
 		out[i] = path
 	}
 	return out, true, nil
+}
+
+// reach makes a data file known to the engine; "" when only the lake can read it.
+func (q *statement) reach(t *lake.Table, f *lake.DataFile, local objstore.LocalPather) (string, error) {
+	real, ok := local.LocalPath(f.Name)
+	if !ok {
+		return "", nil
+	}
+	if t.ReadOnly() {
+		// Files of other engines may lack field ids; ours never do.
+		if needs, err := t.NeedsMapping(q.ctx, f); err != nil || needs {
+			return "", err
+		}
+	}
+	path, _, err := q.s.env.engine.AddFile(real)
+	return path, err
 }
 
 // feed reads the files in Go.

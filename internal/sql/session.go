@@ -23,6 +23,7 @@ import (
 	"github.com/overlakedb/overlake/internal/errs"
 	"github.com/overlakedb/overlake/internal/index/bm25"
 	"github.com/overlakedb/overlake/internal/lake"
+	"github.com/overlakedb/overlake/internal/objstore"
 	"github.com/overlakedb/overlake/internal/search"
 	"github.com/overlakedb/overlake/internal/sql/lex"
 )
@@ -35,16 +36,21 @@ type Env struct {
 	texts   *search.TextCache
 
 	mu      sync.Mutex
-	files   map[string]string // real path → path in the engine
-	mapping map[string]bool   // data files that only the lake can read
+	files   map[place]string // paths in the engine; "" for data files that only the lake can read
 	scorers map[int64]*bm25.Scorer
 	last    int64
+}
+
+// place is where a data file lies.
+type place struct {
+	store objstore.LocalPather
+	name  string
 }
 
 // NewEnv prepares an engine for sessions over a catalog. export lists the directories that COPY TO may write into.
 func NewEnv(db *engine.DB, catalog lake.Catalog, export []string) (*Env, error) {
 	e := &Env{engine: db, catalog: catalog, export: export, texts: search.NewTextCache(),
-		files: map[string]string{}, mapping: map[string]bool{}, scorers: map[int64]*bm25.Scorer{}}
+		files: map[place]string{}, scorers: map[int64]*bm25.Scorer{}}
 	return e, errors.Join(registerVectors(db), e.registerText())
 }
 
