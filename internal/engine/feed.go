@@ -63,7 +63,8 @@ var feedHandles atomic.Int64
 // reading. Rows come in the reader's order wherever a query without ORDER BY keeps the order of its table.
 //
 // The reader is called by the engine's threads, one at a time. A reader that waits must end with the query's context:
-// the engine cannot interrupt it.
+// the engine cannot interrupt it. It must not be made of a coroutine (iter.Pull, array.ReaderFromIter): which thread resumes
+// one is not free in Go, and the program ends.
 func (db *DB) NewFeed(schema *arrow.Schema, open func() (array.RecordReader, error)) (from string, release func(), err error) {
 	all := func(columns []int) (array.RecordReader, error) {
 		r, err := open()

@@ -214,6 +214,17 @@ func TestFeedProjection(t *testing.T) {
 	}
 }
 
+// failing is a reader that fails at once.
+type failing struct{ err error }
+
+func (f failing) Retain()                        {}
+func (f failing) Release()                       {}
+func (f failing) Schema() *arrow.Schema          { return nil }
+func (f failing) Next() bool                     { return false }
+func (f failing) RecordBatch() arrow.RecordBatch { return nil }
+func (f failing) Record() arrow.RecordBatch      { return nil }
+func (f failing) Err() error                     { return f.err }
+
 // TestFeedErrors: unknown numbers, readers that fail, and batches that are not what was promised.
 func TestFeedErrors(t *testing.T) {
 	db := open(t, engine.Config{})
@@ -228,7 +239,7 @@ func TestFeedErrors(t *testing.T) {
 		"open":  func() (array.RecordReader, error) { return nil, broken },
 		"panic": func() (array.RecordReader, error) { panic(broken.Error()) },
 		"next": func() (array.RecordReader, error) {
-			return array.ReaderFromIter(schema, func(yield func(arrow.RecordBatch, error) bool) { yield(nil, broken) }), nil
+			return failing{broken}, nil
 		},
 		"type": func() (array.RecordReader, error) {
 			sc := arrow.NewSchema([]arrow.Field{{Name: "a", Type: arrow.BinaryTypes.String}}, nil)

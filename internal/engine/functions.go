@@ -315,6 +315,9 @@ func ovScalarCall(h, call C.uintptr_t, in C.duckdb_data_chunk, out C.duckdb_vect
 		if i%patience == patience-1 && b.run != nil && b.run.givenUp.Load() {
 			return failure(errs.New(errs.Canceled, "engine.callback", "the query was given up"))
 		}
+		if err := whole(args, i); err != nil {
+			return failure(err)
+		}
 		if err := row(i, args, &o); err != nil {
 			return failure(err)
 		}
@@ -332,13 +335,18 @@ func ovCastCall(h C.uintptr_t, at, n C.idx_t, in, out C.duckdb_vector, row *C.id
 	}()
 	defer recovered(&failed)
 	c := cgo.Handle(h).Value().(*Cast)
-	col, o := columnOf(in, c.From), outputOf(out, c.To)
+	cols, o := []Column{columnOf(in, c.From)}, outputOf(out, c.To)
+	col := &cols[0]
 	for ; i < int(n); i++ {
 		if col.Null(i) {
 			o.Null(i)
 			continue
 		}
-		if err := c.Row(i, &col, &o); err != nil {
+		err := whole(cols, i)
+		if err == nil {
+			err = c.Row(i, col, &o)
+		}
+		if err != nil {
 			o.Null(i)
 			return failure(err)
 		}
@@ -357,6 +365,9 @@ func ovAggregateAdd(h C.uintptr_t, in C.duckdb_data_chunk, states **C.uintptr_t)
 	for i, s := range unsafe.Slice(states, int(C.duckdb_data_chunk_get_size(in))) {
 		if anyNull(args, i) {
 			continue
+		}
+		if err := whole(args, i); err != nil {
+			return failure(err)
 		}
 		if s != of {
 			if *s == 0 {

@@ -71,15 +71,22 @@ static void update(duckdb_function_info info, duckdb_data_chunk in, duckdb_aggre
 	idx_t n = duckdb_data_chunk_get_size(in);
 	duckdb_vector v = duckdb_data_chunk_get_vector(in, 0);
 	const duckdb_list_entry *e = duckdb_vector_get_data(v);
-	const float *d = duckdb_vector_get_data(duckdb_list_vector_get_child(v));
-	const uint64_t *valid = duckdb_vector_get_validity(v);
+	duckdb_vector elements = duckdb_list_vector_get_child(v);
+	const float *d = duckdb_vector_get_data(elements);
+	const uint64_t *valid = duckdb_vector_get_validity(v), *whole = duckdb_vector_get_validity(elements);
 	for (idx_t i = 0; i < n; i++) {
 		if (valid && !((valid[i >> 6] >> (i & 63)) & 1)) continue;
 		state *s = states[i];
 		if (!start(info, s, e[i].length)) return;
 		const float *x = d + e[i].offset;
-		for (uint64_t k = 0; k < s->dim; k++)
+		for (uint64_t k = 0; k < s->dim; k++) {
+			uint64_t at = e[i].offset + k;
+			if (whole && !((whole[at >> 6] >> (at & 63)) & 1)) {
+				fail(info, "array must not contain nulls", 0, 0);
+				return;
+			}
 			if (!add(info, s, k, x[k])) return;
+		}
 		s->n++;
 	}
 }

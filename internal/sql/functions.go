@@ -128,6 +128,9 @@ func registerVectors(db *engine.DB) error {
 		return nil
 	})
 	scalar(listFunction, []engine.Type{engine.FloatList}, engine.Vector, func(i int, a []engine.Column, out *engine.Output) error {
+		if a[0].HasNullElement(i) {
+			return errors.New("array must not contain nulls")
+		}
 		out.Floats(i, a[0].Floats(i))
 		return nil
 	})
