@@ -65,7 +65,19 @@ func (p *program) command() *cobra.Command {
 		Short:         "SQL with vector and text search over Apache Iceberg tables",
 		SilenceUsage:  true,
 		SilenceErrors: true,
+		Args: func(c *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return nil
+			}
+			hint := "overlake --help lists the commands"
+			if near := c.SuggestionsFor(args[0]); len(near) > 0 {
+				hint = "did you mean " + near[0] + "?"
+			}
+			return overlakeError(overlake.KindInvalid, fmt.Errorf("there is no command %q", args[0]), hint)
+		},
+		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
+	root.SuggestionsMinimumDistance = 2
 	f := root.PersistentFlags()
 	f.StringVarP(&p.warehouse, "warehouse", "w", envOr("OVERLAKE_WAREHOUSE", "warehouse"),
 		"directory that holds the tables (environment OVERLAKE_WAREHOUSE)")
