@@ -61,6 +61,22 @@ type chunk struct {
 	indexLen         int64
 }
 
+// On is the same file read through another reader; the footer is shared.
+func (f *File) On(r io.ReaderAt) *File {
+	g := *f
+	g.src = r
+	return &g
+}
+
+// Memory is about what an opened file holds, in bytes.
+func (f *File) Memory() int64 {
+	n := int64(4096)
+	for _, g := range f.chunks {
+		n += 2048 * int64(len(g)) // what the library keeps of a column chunk, statistics included
+	}
+	return n
+}
+
 // maxFooter bounds the footer of a file that we are willing to read, in bytes.
 const maxFooter = 256 << 20
 
