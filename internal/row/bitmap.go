@@ -126,6 +126,46 @@ func (b *Bitmap) All() iter.Seq[int64] {
 	}
 }
 
+// Part is the set of the positions first ≤ p < first+rows, counted from first: what a set over several files, one behind
+// the other, says of one of them.
+func (b *Bitmap) Part(first, rows int64) *Bitmap {
+	out := NewBitmap()
+	if b == nil || rows <= 0 || first < 0 {
+		return out
+	}
+	it := b.b.Iterator()
+	it.AdvanceIfNeeded(uint64(first))
+	var chunk [512]int64
+	n := 0
+	for it.HasNext() {
+		p := it.Next()
+		if p >= uint64(first+rows) {
+			break
+		}
+		if n == len(chunk) {
+			out.AddMany(chunk[:n])
+			n = 0
+		}
+		chunk[n] = int64(p) - first
+		n++
+	}
+	out.AddMany(chunk[:n])
+	return out
+}
+
+// CountRange is the number of positions lo ≤ p < hi.
+func (b *Bitmap) CountRange(lo, hi int64) int64 {
+	lo = max(lo, 0)
+	if b == nil || lo >= hi {
+		return 0
+	}
+	n := int64(b.b.Rank(uint64(hi - 1)))
+	if lo > 0 {
+		n -= int64(b.b.Rank(uint64(lo - 1)))
+	}
+	return n
+}
+
 // Words is the set as a dense bit array for a file of the given number of rows: bit p%64 of word p/64 stands for
 // position p, and there are ⌈rows/64⌉ words, no fewer than 0. Positions at or beyond rows are left out.
 func (b *Bitmap) Words(rows int64) []uint64 {

@@ -198,3 +198,25 @@ func BenchmarkWords(b *testing.B) {
 		s.Words(1_000_000)
 	}
 }
+
+func TestPartOfABitmap(t *testing.T) {
+	rng := rand.New(rand.NewPCG(3, 9))
+	b, model := world(rng)
+	for range 200 {
+		first, rows := rng.Int64N(6000), rng.Int64N(900)
+		want := map[int64]bool{}
+		for p := range model {
+			if p >= first && p < first+rows {
+				want[p-first] = true
+			}
+		}
+		check(t, "part", b.Part(first, rows), want)
+		if n := b.CountRange(first, first+rows); n != int64(len(want)) {
+			t.Fatalf("CountRange = %d, want %d", n, len(want))
+		}
+	}
+	var none *row.Bitmap
+	if none.Part(0, 5).Len() != 0 || b.Part(-1, 5).Len() != 0 || b.Part(0, 0).Len() != 0 || none.CountRange(0, 9) != 0 || b.CountRange(5, 5) != 0 {
+		t.Error("an empty part is not empty")
+	}
+}
