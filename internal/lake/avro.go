@@ -11,8 +11,8 @@ import (
 	"math"
 
 	"github.com/klauspost/compress/snappy"
-	"github.com/klauspost/compress/zstd"
 
+	"github.com/overlakedb/overlake/internal/codec"
 	"github.com/overlakedb/overlake/internal/errs"
 )
 
@@ -471,7 +471,7 @@ func avroCodec(name string) (func([]byte) ([]byte, error), error) {
 	case "snappy":
 		return inflateSnappy, nil
 	case "zstandard":
-		return func(b []byte) ([]byte, error) { return inflateZstd(b, avroMaxBlock) }, nil
+		return func(b []byte) ([]byte, error) { return codec.Zstd.Unpack(b, avroMaxBlock) }, nil
 	}
 	return nil, errs.Newf(errs.Unsupported, "lake.avro", "the Avro codec %.32q is not supported", name)
 }
@@ -497,16 +497,6 @@ func inflateSnappy(b []byte) ([]byte, error) {
 		return nil, fmt.Errorf("a snappy block fails its checksum")
 	}
 	return plain, nil
-}
-
-func inflateZstd(b []byte, limit int64) ([]byte, error) {
-	r, err := zstd.NewReader(bytes.NewReader(b), zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxMemory(uint64(limit)),
-		zstd.WithDecoderMaxWindow(64<<20))
-	if err != nil {
-		return nil, err
-	}
-	defer r.Close()
-	return readBounded(r, limit)
 }
 
 // readBounded reads to the end of r and fails beyond limit bytes.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/apache/iceberg-go/table"
 
+	"github.com/overlakedb/overlake/internal/codec"
 	"github.com/overlakedb/overlake/internal/errs"
 )
 
@@ -36,7 +37,7 @@ func parseMetadata(name string, data []byte) (meta table.Metadata, err error) {
 			data, err = readBounded(r, maxMetadata)
 		}
 	case bytes.HasPrefix(data, []byte{0x28, 0xb5, 0x2f, 0xfd}):
-		data, err = inflateZstd(data, maxMetadata)
+		data, err = codec.Zstd.Unpack(data, maxMetadata)
 	}
 	if err != nil {
 		return nil, corrupt(err)
