@@ -11,13 +11,15 @@ import (
 	"github.com/overlakedb/overlake/internal/errs"
 	"github.com/overlakedb/overlake/internal/lake"
 	"github.com/overlakedb/overlake/internal/objstore"
+	"github.com/overlakedb/overlake/internal/overlay"
 )
 
 // mounts is a catalog with foreign tables beside the warehouse's own. Each mount is a small object of the warehouse,
 // _mounts/<schema>.<table>.json, that holds the location.
 type mounts struct {
 	lake.Catalog
-	store objstore.Reader
+	store    objstore.Reader
+	overlays *overlay.Set
 
 	mu   sync.Mutex
 	open map[string]*lake.Table // by location
@@ -101,7 +103,11 @@ func (m *mounts) Drop(ctx context.Context, id lake.Ident) error {
 	if m.mounted(ctx, id) {
 		return errs.New(errs.Denied, "overlake.drop", "a mounted table cannot be dropped", errs.On(id.String()), errs.Hint("overlake mount --remove %s forgets it and leaves its files alone", id.Name))
 	}
-	return m.Catalog.Drop(ctx, id)
+	t, err := m.Catalog.Load(ctx, id)
+	if derr := m.Catalog.Drop(ctx, id); derr != nil || err != nil {
+		return derr
+	}
+	return m.overlays.Remove(ctx, t.UUID())
 }
 
 func (m *mounts) Create(ctx context.Context, id lake.Ident, spec lake.CreateSpec) (*lake.Table, error) {

@@ -98,6 +98,27 @@ func AppendTuple(dst []byte, kind KeyKind, key []byte, null bool) []byte {
 	return append(append(dst, key...), 0, 1)
 }
 
+// TupleRange is the range of the tuples that begin with head and have next a value of the range.
+func TupleRange(head []byte, kind KeyKind, r Range) Range {
+	// Every tuple with a value v in this place begins with the encoding of v, and between the encodings of v and of the
+	// next value lies nothing but tuples that continue that of v.
+	out := Range{Lo: AppendTuple(slices.Clone(head), kind, r.Lo, false)}
+	if r.LoOpen {
+		out.Lo = PrefixRange(out.Lo).Hi
+	}
+	if r.NoHi {
+		end := PrefixRange(append(slices.Clone(head), 1))
+		out.Hi, out.HiOpen, out.NoHi = end.Hi, end.HiOpen, end.NoHi
+		return out
+	}
+	out.Hi, out.HiOpen = AppendTuple(slices.Clone(head), kind, r.Hi, false), true
+	if !r.HiOpen {
+		end := PrefixRange(out.Hi)
+		out.Hi, out.HiOpen, out.NoHi = end.Hi, end.HiOpen, end.NoHi
+	}
+	return out
+}
+
 // Range is a run of keys from Lo to Hi, ends included unless Open. Without a lower end Lo is empty and LoOpen false, which
 // is no restriction, since the empty key is the least; without an upper end NoHi is true and Hi and HiOpen say nothing.
 type Range struct {

@@ -86,3 +86,21 @@ func TestPrefixRange(t *testing.T) {
 		}
 	}
 }
+
+func TestTupleRange(t *testing.T) {
+	rng := rand.New(rand.NewPCG(8, 1))
+	texts := []string{"", "\x00", "\x00\x00", "\x00\x01", "\x01", "a", "a\x00", "ab", "\xff", "\xff\xff"}
+	pick := func() []byte { return []byte(texts[rng.IntN(len(texts))]) }
+	for range 20_000 {
+		head := predicate.AppendTuple(nil, predicate.Bytes, pick(), false)
+		r := predicate.Range{Lo: pick(), Hi: pick(), LoOpen: rng.IntN(2) == 0, HiOpen: rng.IntN(2) == 0, NoHi: rng.IntN(4) == 0}
+		first, second := pick(), pick()
+		null := rng.IntN(8) == 0
+		key := predicate.AppendTuple(predicate.AppendTuple(nil, predicate.Bytes, first, false), predicate.Bytes, second, null)
+		key = predicate.AppendTuple(key, predicate.Ints, predicate.AppendInt(nil, rng.Int64()), rng.IntN(2) == 0)
+		want := bytes.Equal(head, predicate.AppendTuple(nil, predicate.Bytes, first, false)) && !null && r.Contains(second)
+		if got := predicate.TupleRange(head, predicate.Bytes, r).Contains(key); got != want {
+			t.Fatalf("%x and %+v hold (%q, %q): %v", head, r, first, second, got)
+		}
+	}
+}

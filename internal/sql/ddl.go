@@ -34,6 +34,9 @@ func (q *statement) create(c *cursor) (*Result, error) {
 		}
 		return done("CREATE SCHEMA", -1), err
 	}
+	if !replace && c.accept("INDEX") {
+		return q.createIndex(c)
+	}
 	if !c.accept("TABLE") {
 		return nil, unsupported(c, "CREATE "+strings.ToUpper(c.peek().Text))
 	}
@@ -102,9 +105,12 @@ func (q *statement) create(c *cursor) (*Result, error) {
 			return nil, err
 		}
 	}
-	_, err = q.s.env.catalog.Create(q.ctx, id, spec)
+	t, err := q.s.env.catalog.Create(q.ctx, id, spec)
 	if quiet && errs.Is(err, errs.Exists) {
-		err = nil
+		return done("CREATE TABLE", -1), nil
+	}
+	if err == nil {
+		err = q.s.env.Created(q.ctx, t)
 	}
 	return done("CREATE TABLE", -1), err
 }
@@ -135,7 +141,10 @@ func (q *statement) createAs(c *cursor, id lake.Ident, spec lake.CreateSpec, fie
 			if !sameColumns(t.Schema(), spec.Schema) {
 				return nil, errs.New(errs.Unsupported, "sql.create", "CREATE OR REPLACE TABLE with other columns than the table has", errs.On(id.String()), errs.Hint("drop the table first"))
 			}
-			_, info, err := t.Overwrite(q.ctx, &reader{r: rows}, lake.WriteOptions{})
+			t, info, err := t.Overwrite(q.ctx, &reader{r: rows}, lake.WriteOptions{})
+			if err == nil {
+				q.s.env.Committed(q.ctx, t)
+			}
 			return done("CREATE TABLE", info.Rows), err
 		}
 	}
@@ -143,11 +152,15 @@ func (q *statement) createAs(c *cursor, id lake.Ident, spec lake.CreateSpec, fie
 	if err != nil {
 		return nil, err
 	}
-	_, info, err := t.Append(q.ctx, &reader{r: rows}, lake.WriteOptions{})
+	t, info, err := t.Append(q.ctx, &reader{r: rows}, lake.WriteOptions{})
+	if err == nil {
+		err = q.s.env.Created(q.ctx, t)
+	}
 	if err != nil {
 		_ = q.s.env.catalog.Drop(q.ctx, id)
 		return nil, err
 	}
+	q.s.env.Committed(q.ctx, t)
 	return done("CREATE TABLE", info.Rows), nil
 }
 
@@ -250,6 +263,9 @@ func (q *statement) drop(c *cursor) (*Result, error) {
 		}
 		return done("DROP SCHEMA", -1), err
 	}
+	if c.accept("INDEX") {
+		return q.dropIndex(c)
+	}
 	if !c.accept("TABLE") {
 		return nil, unsupported(c, "DROP "+strings.ToUpper(c.peek().Text))
 	}
@@ -273,6 +289,9 @@ func (q *statement) drop(c *cursor) (*Result, error) {
 // alter runs ALTER TABLE.
 func (q *statement) alter(c *cursor) (*Result, error) {
 	c.next()
+	if c.accept("INDEX") {
+		return q.alterIndex(c)
+	}
 	if !c.accept("TABLE") {
 		return nil, unsupported(c, "ALTER "+strings.ToUpper(c.peek().Text))
 	}

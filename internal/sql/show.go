@@ -63,6 +63,8 @@ func (q *statement) show(c *cursor) (*Result, error) {
 		return q.describe(c)
 	case c.accept("CREATE", "TABLE"):
 		return q.showCreate(c)
+	case c.accept("INDEXES"), c.accept("INDEX"), c.accept("INDICES"), c.accept("KEYS"):
+		return q.showIndexes(c)
 	case c.accept("ALL"):
 		var rows [][]string
 		for _, s := range settings {
@@ -224,6 +226,15 @@ func floatIn(lo, hi float64) func(string) error {
 	}
 }
 
+func oneOf(values ...string) func(string) error {
+	return func(v string) error {
+		if !slices.Contains(values, v) {
+			return errs.Newf(errs.Invalid, "sql.set", "the value must be one of %s", strings.Join(values, ", "))
+		}
+		return nil
+	}
+}
+
 // settings lists all there are, by name.
 var settings = []setting{
 	{name: "bm25.analyzer", fallback: "standard", doc: "analyzer of bm25 and match without the option analyzer", check: func(v string) error { _, err := analysis.Find(v); return err }},
@@ -234,6 +245,8 @@ var settings = []setting{
 	{name: "search_path", fallback: "", doc: "current schema; USE is the same", fixed: func(s *Session) string { s.mu.Lock(); defer s.mu.Unlock(); return s.schema }},
 	{name: "threads", doc: "threads that run queries (set when the warehouse is opened)", fixed: func(s *Session) string { return strconv.Itoa(s.env.engine.Config().Threads) }},
 	{name: "timezone", doc: "time zone of timestamps", fixed: func(*Session) string { return "UTC" }},
+	{name: "use_index", fallback: "auto", doc: "auto: where it is cheaper; on: wherever an index covers; off: nowhere. A comment /*+ index(name) */ or /*+ no_index */ in a statement goes before",
+		check: oneOf("auto", "on", "off")},
 }
 
 // Settings gives name, default and description of every setting, for documentation.
