@@ -27,14 +27,14 @@ func (t *Table) Bind(ref Ref, filter predicate.Expr) (*predicate.Bound, error) {
 	if err != nil || filter == nil {
 		return &predicate.Bound{}, err
 	}
-	return bindFilter(filter, schema, false).bound(), nil
+	return bindFilter(filter, schema, false).bound().Simplify(), nil
 }
 
 func (n *filterNode) bound() *predicate.Bound {
 	switch n.kind {
 	case nodeNone:
 		// No row at all: a leaf of no keys, of a column that does not matter.
-		return &predicate.Bound{Op: predicate.BoundLeaf, Exact: true}
+		return &predicate.Bound{Op: predicate.BoundLeaf, Field: -1, Exact: true}
 	case nodeAnd, nodeOr:
 		b := &predicate.Bound{Op: predicate.BoundAnd}
 		if n.kind == nodeOr {

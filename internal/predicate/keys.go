@@ -240,6 +240,34 @@ func (rs Ranges) Complement() Ranges {
 	return append(out, next)
 }
 
+// Intersect is the set of the keys that are in both.
+func (rs Ranges) Intersect(other Ranges) Ranges {
+	var out Ranges
+	for i, k := 0, 0; i < len(rs) && k < len(other); {
+		a, b := rs[i], other[k]
+		r := a
+		if c := bytes.Compare(b.Lo, a.Lo); c > 0 || c == 0 && b.LoOpen {
+			r.Lo, r.LoOpen = b.Lo, b.LoOpen
+		}
+		// Whose end comes first ends the common part, and is passed.
+		first := !a.NoHi
+		if !a.NoHi && !b.NoHi {
+			c := bytes.Compare(a.Hi, b.Hi)
+			first = c < 0 || c == 0 && (a.HiOpen || !b.HiOpen)
+		}
+		if first {
+			i++
+		} else {
+			r.Hi, r.HiOpen, r.NoHi = b.Hi, b.HiOpen, b.NoHi
+			k++
+		}
+		if !r.Empty() {
+			out = append(out, r)
+		}
+	}
+	return out
+}
+
 // Contains tells whether a key is in the set.
 func (rs Ranges) Contains(key []byte) bool {
 	i, found := slices.BinarySearchFunc(rs, key, func(r Range, key []byte) int { return bytes.Compare(r.Lo, key) })
@@ -281,6 +309,48 @@ func (b *Bound) IsExact() bool {
 		return b.Exact
 	}
 	return false
+}
+
+// Simplify joins what an AND or an OR says of one column into one leaf: the two ends of BETWEEN are one range.
+func (b *Bound) Simplify() *Bound {
+	if b.Op != BoundAnd && b.Op != BoundOr {
+		return b
+	}
+	out := &Bound{Op: b.Op}
+	at := map[int]*Bound{}
+	add := func(k *Bound) {
+		if k.Op != BoundLeaf {
+			out.Kids = append(out.Kids, k)
+			return
+		}
+		have := at[k.Field]
+		if have == nil {
+			c := *k
+			at[k.Field] = &c
+			out.Kids = append(out.Kids, &c)
+			return
+		}
+		have.Exact = have.Exact && k.Exact
+		if b.Op == BoundAnd {
+			have.Keys, have.Null = have.Keys.Intersect(k.Keys), have.Null && k.Null
+		} else {
+			have.Keys, have.Null = RangesOf(append(slices.Clone(have.Keys), k.Keys...)...), have.Null || k.Null
+		}
+	}
+	for _, k := range b.Kids {
+		k = k.Simplify()
+		if k.Op == b.Op {
+			for _, kk := range k.Kids {
+				add(kk)
+			}
+			continue
+		}
+		add(k)
+	}
+	if len(out.Kids) == 1 {
+		return out.Kids[0]
+	}
+	return out
 }
 
 // Leaves calls yield for every leaf.

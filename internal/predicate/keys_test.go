@@ -60,10 +60,18 @@ func TestRangesAreSets(t *testing.T) {
 			}
 		}
 		set := predicate.RangesOf(list...)
+		cut := rng.IntN(len(list) + 1)
+		both := predicate.RangesOf(list[:cut]...).Intersect(predicate.RangesOf(list[cut:]...))
 		other := set.Complement()
 		back := other.Complement()
 		for _, k := range keys {
 			want := slices.ContainsFunc(list, func(r predicate.Range) bool { return r.Contains(k) })
+			in := func(list []predicate.Range) bool {
+				return slices.ContainsFunc(list, func(r predicate.Range) bool { return r.Contains(k) })
+			}
+			if both.Contains(k) != (in(list[:cut]) && in(list[cut:])) {
+				t.Fatalf("%v and %v both hold %x: %v", list[:cut], list[cut:], k, both.Contains(k))
+			}
 			if set.Contains(k) != want || other.Contains(k) == want || back.Contains(k) != want {
 				t.Fatalf("%v: key %x is in %v: %v, in the complement %v: %v", list, k, set, set.Contains(k), other, other.Contains(k))
 			}
