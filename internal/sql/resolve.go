@@ -147,8 +147,20 @@ func (r *resolver) queryNode(n node, with *ctes, outer *scope) error {
 		if s.base == nil {
 			continue
 		}
-		filter := pushdown(r.q, child(n, "where_clause"), s, sc, outerJoin)
-		if err := r.tableEdit(s, filter); err != nil {
+		var filter predicate.Expr
+		exact := false
+		// A sample is taken before WHERE, so WHERE says nothing about what it is taken of.
+		if n["sample"] == nil && s.node["sample"] == nil {
+			filter, exact = pushdown(r.q, child(n, "where_clause"), s, sc, outerJoin)
+		}
+		sql := ""
+		if exact && len(sc.sources) == 1 && child(n, "from_table")["query_location"] == s.node["query_location"] {
+			var err error
+			if sql, err = r.q.indexOnly(n, s, filter); err != nil {
+				return err
+			}
+		}
+		if err := r.tableEdit(s, filter, sql); err != nil {
 			return err
 		}
 	}
@@ -340,10 +352,12 @@ func (r *resolver) replaceTable(s *source, parts int, sql string) error {
 	return nil
 }
 
-func (r *resolver) tableEdit(s *source, filter predicate.Expr) error {
-	sql, err := r.q.scan(s.base, s.ref, filter)
-	if err != nil {
-		return err
+// tableEdit puts a scan of the table in the place of its name, or the expression that does as well.
+func (r *resolver) tableEdit(s *source, filter predicate.Expr, sql string) (err error) {
+	if sql == "" {
+		if sql, err = r.q.scan(s.base, s.ref, filter); err != nil {
+			return err
+		}
 	}
 	parts := 1
 	for _, key := range []string{"catalog_name", "schema_name"} {
