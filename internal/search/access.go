@@ -37,6 +37,8 @@ const (
 type AccessOptions struct {
 	Hint Hint
 	Only string // with UseIndex: the name of the index to use; "" means any
+	// Columns is how many columns are wanted; 0 means all.
+	Columns int
 }
 
 // Access says how the rows of a plan are reached: every file is in one of Scan, Fetch and Pruned.
@@ -71,7 +73,10 @@ const (
 // Choose decides for the files of a plan. The filter is the bound form of the one that the plan was made with.
 func Choose(ctx context.Context, plan *lake.Plan, filter *predicate.Bound, view *overlay.View, opts AccessOptions) (*Access, error) {
 	a := &Access{}
-	c := &chooser{plan: plan, opts: opts, columns: plan.Schema.NumFields()}
+	c := &chooser{plan: plan, opts: opts, columns: opts.Columns}
+	if c.columns <= 0 {
+		c.columns = plan.Schema.NumFields()
+	}
 	if opts.Hint != NoIndex && view != nil {
 		c.root = c.tree(filter, view)
 	}

@@ -26,6 +26,7 @@ type Summary struct {
 	Nulls           int64 // rows in which the column asked for is NULL
 	Any             Place
 	Least, Greatest Place // of the column asked for, when not all are NULL
+	Ends            bool  // whether a column was asked for
 	Null            Place // a row in which the column asked for is NULL
 	Used            []string
 }
@@ -219,7 +220,7 @@ func summarizeLeaf(ctx context.Context, plan *lake.Plan, leaf *predicate.Bound, 
 		s.Nulls += nulls
 		s.Rows += values + nulls
 	}
-	s.Used = []string{x.Name}
+	s.Used, s.Ends = []string{x.Name}, ends
 	return s, true, nil
 }
 

@@ -37,7 +37,7 @@ func (q *statement) view(t *lake.Table, ref lake.Ref) (*overlay.View, error) {
 }
 
 // access asks the indexes of a table which rows the filter leaves; nil when there are none to ask.
-func (q *statement) access(t *lake.Table, ref lake.Ref, plan *lake.Plan, filter predicate.Expr) (*search.Access, error) {
+func (q *statement) access(t *lake.Table, ref lake.Ref, plan *lake.Plan, filter predicate.Expr, used int) (*search.Access, error) {
 	if filter == nil || len(plan.Files) == 0 {
 		return nil, nil
 	}
@@ -56,6 +56,7 @@ func (q *statement) access(t *lake.Table, ref lake.Ref, plan *lake.Plan, filter 
 	if err != nil {
 		return nil, err
 	}
+	opts.Columns = used
 	return search.Choose(q.ctx, plan, bound, v, opts)
 }
 

@@ -36,7 +36,7 @@ func (q *statement) indexOnly(n node, s *source, filter predicate.Expr) (string,
 	if err != nil || opts.Hint == search.NoIndex || opts.Only != "" {
 		return "", err
 	}
-	column, summary := summarized(n, s)
+	column, counts, summary := summarized(n, s)
 	var top *search.TopRequest
 	var field string
 	if !summary {
@@ -94,13 +94,16 @@ func (q *statement) indexOnly(n node, s *source, filter predicate.Expr) (string,
 	if err != nil || !ok {
 		return "", err
 	}
+	if !counts && column != "" { // the ends alone are enough
+		sum.Rows, sum.Nulls = min(sum.Rows-sum.Nulls, 2), 0
+	}
 	info.access = &search.Access{Used: sum.Used, Covered: len(plan.Files), Rows: sum.Rows}
 	q.scans = append(q.scans, info)
 	if sum.Rows == 0 {
 		return emptyScan(plan.Schema)
 	}
 	from, release, err := q.s.env.engine.NewColumnFeed(plan.Schema, sum.Rows, func(columns []int) (array.RecordReader, error) {
-		return q.summaryRows(s.base, s.ref, plan, sum, column != "", columns)
+		return q.summaryRows(s.base, s.ref, plan, sum, columns)
 	})
 	if err != nil {
 		return "", err
@@ -110,8 +113,8 @@ func (q *statement) indexOnly(n node, s *source, filter predicate.Expr) (string,
 }
 
 // summarized tells whether all that a SELECT asks of the table are count(*), and count, min and max of one column, which it
-// names; "" when it is count(*) alone.
-func summarized(n node, s *source) (column string, ok bool) {
+// names; "" when it is count(*) alone. counts tells that it is not min and max alone.
+func summarized(n node, s *source) (column string, counts, ok bool) {
 	seen := false
 	var safe func(v any) bool
 	safe = func(v any) bool {
@@ -136,6 +139,7 @@ func summarized(n node, s *source) (column string, ok bool) {
 					return false
 				}
 				seen = true
+				counts = counts || name == "count" || name == "count_star"
 				if name == "count_star" || name == "count" && len(args) == 0 {
 					return len(args) == 0
 				}
@@ -162,9 +166,9 @@ func summarized(n node, s *source) (column string, ok bool) {
 		return true
 	}
 	if !safe(n["select_list"]) || !safe(n["modifiers"]) || !seen {
-		return "", false
+		return "", false, false
 	}
-	return column, true
+	return column, counts, true
 }
 
 // onlyColumn is the column of the table that an expression is.
@@ -274,7 +278,7 @@ func rowByRow(n node) bool {
 }
 
 // summaryRows fetches the rows that a summary names and repeats them.
-func (q *statement) summaryRows(t *lake.Table, ref lake.Ref, plan *lake.Plan, sum search.Summary, ends bool, columns []int) (array.RecordReader, error) {
+func (q *statement) summaryRows(t *lake.Table, ref lake.Ref, plan *lake.Plan, sum search.Summary, columns []int) (array.RecordReader, error) {
 	r := &repeated{}
 	r.refs.Store(1)
 	fields := make([]arrow.Field, len(columns))
@@ -305,7 +309,7 @@ func (q *statement) summaryRows(t *lake.Table, ref lake.Ref, plan *lake.Plan, su
 	var err error
 	values := sum.Rows - sum.Nulls
 	switch {
-	case !ends:
+	case !sum.Ends:
 		err = add(sum.Any, sum.Rows)
 	case values == 1:
 		err = add(sum.Least, 1)
@@ -314,7 +318,7 @@ func (q *statement) summaryRows(t *lake.Table, ref lake.Ref, plan *lake.Plan, su
 			err = add(sum.Greatest, 1)
 		}
 	}
-	if ends && err == nil {
+	if sum.Ends && err == nil {
 		err = add(sum.Null, sum.Nulls)
 	}
 	if err != nil {

@@ -38,13 +38,15 @@ const scopeKey = "\x00scope"
 
 // source is one entry of a FROM clause.
 type source struct {
-	node  node
-	name  string // what columns are qualified by
-	base  *lake.Table
-	id    lake.Ident
-	ref   lake.Ref
-	query node // of a subquery or a CTE
-	scope *ctes
+	node   node
+	name   string // what columns are qualified by
+	base   *lake.Table
+	id     lake.Ident
+	ref    lake.Ref
+	query  node // of a subquery or a CTE
+	scope  *ctes
+	filter predicate.Expr // what WHERE says of a base table alone
+	used   int            // how many columns of a base table the SELECT seems to use; 0: all
 }
 
 // ctes are the WITH names in sight.
@@ -67,6 +69,7 @@ func (c *ctes) find(name string) (*ctes, bool) {
 type scope struct {
 	sources []*source
 	outer   *scope
+	placed  bool // POSITIONAL or ASOF: which rows meet depends on what other rows there are, so none may be taken away
 }
 
 // resolver walks a tree and collects edits.
@@ -143,14 +146,30 @@ func (r *resolver) queryNode(n node, with *ctes, outer *scope) error {
 	if err := r.from(child(n, "from_table"), with, sc, &outerJoin); err != nil {
 		return err
 	}
+	for key, v := range n {
+		if key == "cte_map" || key == "from_table" {
+			continue
+		}
+		if err := r.expr(v, with, sc, key == "select_list"); err != nil {
+			return err
+		}
+	}
+	names, all := mentioned(n)
+	for _, s := range sc.sources {
+		if s.base != nil && !all && !names[strings.ToLower(s.name)] {
+			s.used = s.columns(names)
+		}
+		if s.base != nil && prunable(n, s, sc) {
+			s.filter, _ = pushdown(r.q, child(n, "where_clause"), s, sc, outerJoin)
+		}
+	}
 	for _, s := range sc.sources {
 		if s.base == nil {
 			continue
 		}
 		var filter predicate.Expr
 		exact := false
-		// A sample is taken before WHERE, so WHERE says nothing about what it is taken of.
-		if n["sample"] == nil && s.node["sample"] == nil {
+		if prunable(n, s, sc) {
 			filter, exact = pushdown(r.q, child(n, "where_clause"), s, sc, outerJoin)
 		}
 		sql := ""
@@ -160,19 +179,74 @@ func (r *resolver) queryNode(n node, with *ctes, outer *scope) error {
 				return err
 			}
 		}
+		if sql == "" && !outerJoin && prunable(n, s, sc) {
+			more, err := r.joinFilter(n, s, sc)
+			if err != nil {
+				return err
+			}
+			if more != nil {
+				filter = predicate.Conjoin(filter, more)
+			}
+		}
 		if err := r.tableEdit(s, filter, sql); err != nil {
 			return err
 		}
 	}
-	for key, v := range n {
-		if key == "cte_map" || key == "from_table" {
-			continue
-		}
-		if err := r.expr(v, with, sc, key == "select_list"); err != nil {
-			return err
+	return nil
+}
+
+// mentioned collects the last names of all column names below a node, in lower case; all tells that some expression takes
+// every column.
+func mentioned(n node) (names map[string]bool, all bool) {
+	names = map[string]bool{}
+	var walk func(v any)
+	walk = func(v any) {
+		switch v := v.(type) {
+		case []any:
+			for _, x := range v {
+				walk(x)
+			}
+		case node:
+			switch str(v, "class") {
+			case "STAR":
+				all = true
+			case "COLUMN_REF":
+				if list := list(v, "column_names"); len(list) > 0 {
+					name, _ := list[len(list)-1].(string)
+					names[strings.ToLower(name)] = true
+				}
+				return
+			}
+			for _, x := range v {
+				switch x.(type) {
+				case node, []any:
+					walk(x)
+				}
+			}
 		}
 	}
-	return nil
+	walk(n)
+	return names, all
+}
+
+// columns counts the columns of a table that have one of the names, at least 1.
+func (s *source) columns(names map[string]bool) int {
+	sch, err := s.base.SchemaAt(s.ref)
+	if err != nil {
+		return 0
+	}
+	n := 0
+	for _, f := range sch.Fields() {
+		if names[strings.ToLower(f.Name)] {
+			n++
+		}
+	}
+	return max(n, 1)
+}
+
+// prunable tells whether rows that WHERE drops may be taken away from a table before. A sample is taken before WHERE.
+func prunable(n node, s *source, sc *scope) bool {
+	return n["sample"] == nil && s.node["sample"] == nil && !sc.placed
 }
 
 // other walks what hangs below a query node that is no SELECT: further query nodes and expressions.
@@ -206,7 +280,10 @@ func (r *resolver) from(n node, with *ctes, sc *scope, outerJoin *bool) error {
 	case "BASE_TABLE":
 		return r.baseTable(n, with, sc)
 	case "JOIN":
-		if t := str(n, "join_type"); t != "INNER" && str(n, "ref_type") != "CROSS" {
+		switch kind := str(n, "ref_type"); {
+		case kind != "REGULAR" && kind != "CROSS" && kind != "NATURAL":
+			sc.placed = true
+		case str(n, "join_type") != "INNER" && kind != "CROSS":
 			*outerJoin = true
 		}
 		for _, side := range []string{"left", "right"} {
@@ -355,7 +432,7 @@ func (r *resolver) replaceTable(s *source, parts int, sql string) error {
 // tableEdit puts a scan of the table in the place of its name, or the expression that does as well.
 func (r *resolver) tableEdit(s *source, filter predicate.Expr, sql string) (err error) {
 	if sql == "" {
-		if sql, err = r.q.scan(s.base, s.ref, filter); err != nil {
+		if sql, err = r.q.scan(s.base, s.ref, filter, s.used); err != nil {
 			return err
 		}
 	}

@@ -31,8 +31,8 @@ type scanInfo struct {
 }
 
 // scan gives a table as an expression for FROM: the rows that an index names, fetched, and the other files that the filter
-// leaves, read.
-func (q *statement) scan(t *lake.Table, ref lake.Ref, filter predicate.Expr) (string, error) {
+// leaves, read. used is how many columns are wanted, 0 meaning all; it is a matter of price alone.
+func (q *statement) scan(t *lake.Table, ref lake.Ref, filter predicate.Expr, used int) (string, error) {
 	plan, err := t.Plan(q.ctx, ref, filter)
 	if err != nil {
 		return "", err
@@ -42,7 +42,7 @@ func (q *statement) scan(t *lake.Table, ref lake.Ref, filter predicate.Expr) (st
 		info.filter = filter.String()
 	}
 	defer func() { q.scans = append(q.scans, info) }()
-	if info.access, err = q.access(t, ref, plan, filter); err != nil {
+	if info.access, err = q.access(t, ref, plan, filter, used); err != nil {
 		return "", err
 	}
 	fetch, rest := "", plan
