@@ -223,10 +223,7 @@ func (p *pusher) column(n node) (string, bool) {
 			if o == p.s {
 				continue
 			}
-			if o.base == nil {
-				return "", false
-			}
-			if src, _ := o.column(name, 0); src != nil {
+			if o.mayHave(name) {
 				return "", false
 			}
 		}

@@ -614,6 +614,50 @@ func find(col node, sc *scope) (*source, string) {
 	return nil, ""
 }
 
+// mayHave tells whether an entry may have a column of the name.
+func (s *source) mayHave(name string) bool {
+	if s.base != nil {
+		src, _ := s.column(name, 0)
+		return src != nil
+	}
+	if s.query == nil || str(s.query, "type") != "SELECT_NODE" {
+		return true
+	}
+	renamed := list(s.node, "column_name_alias")
+	for _, a := range renamed {
+		if a, _ := a.(string); strings.EqualFold(a, name) {
+			return true
+		}
+	}
+	if values := child(s.query, "from_table"); str(values, "type") == "EXPRESSION_LIST" {
+		rows := list(values, "values")
+		if len(rows) == 0 {
+			return true
+		}
+		cells, _ := rows[0].([]any)
+		return len(cells) > len(renamed) // the others are named by the engine
+	}
+	for i, item := range list(s.query, "select_list") {
+		n, _ := item.(node)
+		alias := str(n, "alias")
+		switch {
+		case str(n, "class") == "STAR":
+			return true
+		case i < len(renamed):
+		case alias == "" && str(n, "class") == "COLUMN_REF":
+			names := list(n, "column_names")
+			if last, _ := names[len(names)-1].(string); strings.EqualFold(last, name) {
+				return true
+			}
+		case strings.EqualFold(alias, name):
+			return true
+		case alias == "" && str(n, "class") != "CONSTANT" && str(n, "class") != "FUNCTION":
+			return true // the engine finds a name
+		}
+	}
+	return false
+}
+
 // column finds the table column behind a column of an entry.
 func (s *source) column(name string, depth int) (*source, string) {
 	if depth > 50 {
