@@ -30,9 +30,9 @@ type loaded struct {
 	b []byte
 }
 
-// readAt serves a read that lies within one range.
-func (r ranges) readAt(p []byte, off int64) (int, bool) {
-	i, ok := slices.BinarySearchFunc(r, off, func(l loaded, off int64) int {
+// view gives the bytes of a span that lies within one range.
+func (r ranges) view(sp span) ([]byte, bool) {
+	i, ok := slices.BinarySearchFunc(r, sp.from, func(l loaded, off int64) int {
 		switch {
 		case l.to <= off:
 			return -1
@@ -41,10 +41,16 @@ func (r ranges) readAt(p []byte, off int64) (int, bool) {
 		}
 		return 0
 	})
-	if !ok || off+int64(len(p)) > r[i].to {
-		return 0, false
+	if !ok || sp.to > r[i].to {
+		return nil, false
 	}
-	return copy(p, r[i].b[off-r[i].from:]), true
+	return r[i].b[sp.from-r[i].from : sp.to-r[i].from], true
+}
+
+// readAt serves a read that lies within one range.
+func (r ranges) readAt(p []byte, off int64) (int, bool) {
+	b, ok := r.view(span{off, off + int64(len(p))})
+	return copy(p, b), ok
 }
 
 // join sorts spans and joins those that touch or nearly do.

@@ -1,0 +1,89 @@
+package datafile
+
+import (
+	"github.com/apache/arrow-go/v18/arrow"
+
+	"github.com/overlakedb/overlake/internal/errs"
+)
+
+// ownSpans adds what is read of a column chunk whose pages are decoded here: the dictionary and the pages of the rows.
+func ownSpans(spans []span, k chunk, places []place, rows []int64) []span {
+	if first := places[0].from; first > k.start {
+		spans = append(spans, span{k.start, first})
+	}
+	for at := 0; at < len(rows); {
+		n := pageOf(places, rows[at])
+		for at++; at < len(rows) && (n+1 == len(places) || rows[at] < places[n+1].row); at++ {
+		}
+		spans = append(spans, places[n].span)
+	}
+	return spans
+}
+
+// pick gives a column of the result from pages that are decoded here. With errPage it gives up.
+func (w *fetcher) pick(i int) (arrow.Array, error) {
+	c := newCells(w.s.mem, w.f.cells[w.cols[i]], len(w.slots))
+	defer c.release()
+	for pi := range w.parts {
+		if err := w.pickFrom(&w.parts[pi], i, c); err != nil {
+			return nil, err
+		}
+	}
+	return c.array(w.f.schema.Field(w.cols[i]).Type)
+}
+
+// pickFrom puts the values of one row group into their cells.
+func (w *fetcher) pickFrom(p *groupRows, i int, c *cells) error {
+	leaf := w.f.leafAt[w.cols[i]]
+	k, places := w.f.chunks[p.group][leaf], p.places[i][0]
+	pages := paging{codec: k.codec, optional: w.f.md.Schema.Column(leaf).MaxDefinitionLevel() > 0, most: w.f.limits.BatchBytes, room: w.page, keep: w.dictionary}
+	var dict *dictionary
+	for at := 0; at < len(p.rows); {
+		if err := w.ctx.Err(); err != nil {
+			return errs.Wrap(errs.Canceled, "datafile.fetch", err)
+		}
+		n := pageOf(places, p.rows[at])
+		first, end := places[n].row, w.f.groups[p.group].Rows
+		if n+1 < len(places) {
+			end = places[n+1].row
+		}
+		b, err := w.s.src.view(places[n].span)
+		if err != nil {
+			return err
+		}
+		page, err := pages.open(b, end-first)
+		if err != nil {
+			return err
+		}
+		if page.refers() && dict == nil {
+			if b, err = w.s.src.view(span{k.start, places[0].from}); err != nil {
+				return err
+			}
+			if dict, err = pages.dictionary(b, c.cellType); err != nil {
+				return err
+			}
+		}
+		if err := w.lookup.reset(c.cellType, &page, dict); err != nil {
+			return err
+		}
+		for ; at < len(p.rows) && p.rows[at] < end; at++ {
+			slots := w.slotsOf(p.from + at)
+			value, ok, err := page.locate(int(p.rows[at] - first))
+			if err != nil {
+				return err
+			}
+			if !ok {
+				c.null(slots)
+				continue
+			}
+			v, err := w.lookup.value(value)
+			if err != nil {
+				return err
+			}
+			if err := c.put(v, slots); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
