@@ -9,7 +9,6 @@ import (
 
 	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/arrow-go/v18/arrow/array"
-	"github.com/apache/arrow-go/v18/arrow/memory"
 
 	"github.com/overlakedb/overlake/internal/errs"
 )
@@ -68,15 +67,14 @@ func (f *File) Fetch(ctx context.Context, positions []int64, names []string) (_ 
 		return w.empty(), nil
 	}
 	w.s.mem.begin()
+	w.d = desks.Get().(*desk)
+	defer w.d.free()
 	w.divide()
 	arrays := make([]arrow.Array, len(cols))
 	defer releaseAll(arrays)
 	if err := w.plan(); err != nil {
 		return nil, w.s.src.failure("datafile.fetch", err)
 	}
-	w.page, w.dictionary = room{memory.NewResizableBuffer(w.s.mem)}, room{memory.NewResizableBuffer(w.s.mem)}
-	defer w.page.b.Release()
-	defer w.dictionary.b.Release()
 	for i := range cols {
 		if arrays[i], err = w.column(i); err != nil {
 			return nil, w.s.src.failure("datafile.fetch", err)
@@ -114,11 +112,8 @@ type fetcher struct {
 	ends    []int32
 	ordered bool // the positions were asked for as they are in sorted
 	parts   []groupRows
-	page    room // that of the last page decoded here
-	// dictionary is that of the last dictionary.
-	dictionary room
-	lookup     lookup
-	pages      *pretence
+	pages   *pretence
+	d       *desk
 }
 
 // sort sorts the positions and remembers where each belongs.
@@ -128,7 +123,7 @@ func (w *fetcher) sort(positions []int64) {
 		w.slots[i] = int32(i)
 	}
 	if !slices.IsSorted(positions) {
-		slices.SortStableFunc(w.slots, func(a, b int32) int { return cmp.Compare(positions[a], positions[b]) })
+		slices.SortFunc(w.slots, func(a, b int32) int { return cmp.Or(cmp.Compare(positions[a], positions[b]), cmp.Compare(a, b)) })
 	}
 	w.sorted, w.ends = make([]int64, 0, len(positions)), make([]int32, 0, len(positions))
 	w.ordered = true
@@ -184,7 +179,7 @@ func (w *fetcher) plan() error {
 			}
 		}
 	}
-	if err := w.s.src.prefetch(heads); err != nil {
+	if err := w.s.src.prefetch(heads, &w.d.heads); err != nil {
 		return err
 	}
 	w.pages = &pretence{f: f, groups: len(f.groups), free: map[int]int{}, next: farAway}
@@ -227,7 +222,7 @@ func (w *fetcher) plan() error {
 	for _, m := range w.pages.maps {
 		pages = append(pages, m.parts...)
 	}
-	return w.s.src.prefetch(pages)
+	return w.s.src.prefetch(pages, &w.d.pages)
 }
 
 // soughtSpans is what the library will read of a leaf on its way to runs of rows: the index again, the dictionary, the pages

@@ -4,7 +4,6 @@ import (
 	"encoding/binary"
 	"errors"
 
-	"github.com/apache/arrow-go/v18/arrow/memory"
 	"github.com/apache/arrow-go/v18/parquet"
 	"github.com/apache/arrow-go/v18/parquet/compress"
 )
@@ -85,16 +84,41 @@ type paging struct {
 	codec      compress.Compression
 	optional   bool
 	most       int64 // bytes of a page
-	room, keep room  // for the page, in the place of the one before it, and for the dictionary
+	room, keep *room // for the page, in the place of the one before it, and for the dictionary
+	mem        *limited
 }
 
-// room is memory that is used again and again.
-type room struct{ b *memory.Buffer }
-
-func (r room) of(n int) []byte {
-	r.b.ResizeNoShrink(n)
-	return r.b.Bytes()[:n]
+// room is memory that is used again and again. What a fetch makes of it counts for the limit of the fetch.
+type room struct {
+	b       []byte
+	charged int
 }
+
+// of gives n bytes, charged to mem unless that is nil, with some to spare behind them: zstd decodes faster where it need not stop at the last byte.
+func (r *room) of(n int, mem *limited) []byte {
+	if mem != nil && n > r.charged {
+		mem.take(int64(n - r.charged))
+		r.charged = n
+	}
+	if n+roomToSpare > cap(r.b) {
+		r.b = make([]byte, n+roomToSpare+min(n/4, 1<<20))
+	}
+	return r.b[:n]
+}
+
+// free ends the use by one fetch.
+func (r *room) free() {
+	r.charged = 0
+	if cap(r.b) > maxKept {
+		r.b = nil
+	}
+}
+
+const (
+	roomToSpare = 64
+	// maxKept is the most that a room keeps for the next fetch, in bytes.
+	maxKept = 4 << 20
+)
 
 // maxPageRows bounds the rows of a page that is decoded here: a few bytes can stand for any number of rows.
 const maxPageRows = 1 << 26
@@ -122,7 +146,7 @@ func (p *paging) open(b []byte, rows int64) (page, error) {
 	out.defs.width = 1
 	switch h.kind {
 	case dataPage:
-		if b, err = inflate(p.codec, p.room.of(int(h.uncompressed)), b); err != nil {
+		if b, err = inflate(p.codec, p.room.of(int(h.uncompressed), p.mem), b); err != nil {
 			return page{}, err
 		}
 		if p.optional {
@@ -147,7 +171,7 @@ func (p *paging) open(b []byte, rows int64) (page, error) {
 			codec = compress.Codecs.Uncompressed
 		}
 		if n := int(h.uncompressed - levels); n > 0 {
-			if out.values, err = inflate(codec, p.room.of(n), b); err != nil {
+			if out.values, err = inflate(codec, p.room.of(n, p.mem), b); err != nil {
 				return page{}, err
 			}
 		}

@@ -1,10 +1,29 @@
 package datafile
 
 import (
+	"sync"
+
 	"github.com/apache/arrow-go/v18/arrow"
 
 	"github.com/overlakedb/overlake/internal/errs"
 )
+
+// desk is what a fetch works with; fetches that come later use it again.
+type desk struct {
+	heads, pages     room // as they were read
+	page, dictionary room // decompressed, one at a time
+	lookup           lookup
+}
+
+var desks = sync.Pool{New: func() any { return &desk{} }}
+
+func (d *desk) free() {
+	for _, r := range []*room{&d.heads, &d.pages, &d.page, &d.dictionary} {
+		r.free()
+	}
+	d.lookup = lookup{scratch: d.lookup.scratch}
+	desks.Put(d)
+}
 
 // ownSpans adds what is read of a column chunk whose pages are decoded here: the dictionary and the pages of the rows.
 func ownSpans(spans []span, k chunk, places []place, rows []int64) []span {
@@ -36,7 +55,7 @@ func (w *fetcher) pick(i int) (arrow.Array, error) {
 func (w *fetcher) pickFrom(p *groupRows, i int, c *cells) error {
 	leaf := w.f.leafAt[w.cols[i]]
 	k, places := w.f.chunks[p.group][leaf], p.places[i][0]
-	pages := paging{codec: k.codec, optional: w.f.md.Schema.Column(leaf).MaxDefinitionLevel() > 0, most: w.f.limits.BatchBytes, room: w.page, keep: w.dictionary}
+	pages := paging{codec: k.codec, optional: w.f.md.Schema.Column(leaf).MaxDefinitionLevel() > 0, most: w.f.limits.BatchBytes, room: &w.d.page, keep: &w.d.dictionary, mem: w.s.mem}
 	var dict *dictionary
 	for at := 0; at < len(p.rows); {
 		if err := w.ctx.Err(); err != nil {
@@ -63,7 +82,7 @@ func (w *fetcher) pickFrom(p *groupRows, i int, c *cells) error {
 				return err
 			}
 		}
-		if err := w.lookup.reset(c.cellType, &page, dict); err != nil {
+		if err := w.d.lookup.reset(c.cellType, &page, dict); err != nil {
 			return err
 		}
 		for ; at < len(p.rows) && p.rows[at] < end; at++ {
@@ -76,7 +95,7 @@ func (w *fetcher) pickFrom(p *groupRows, i int, c *cells) error {
 				c.null(slots)
 				continue
 			}
-			v, err := w.lookup.value(value)
+			v, err := w.d.lookup.value(value)
 			if err != nil {
 				return err
 			}

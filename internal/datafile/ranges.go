@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"io"
 	"slices"
+	"sync/atomic"
 
 	"golang.org/x/sync/errgroup"
 
@@ -70,38 +71,50 @@ func join(spans []span, gap int64) []span {
 	return out
 }
 
-// prefetch reads spans in parallel, in one round, so that what follows runs from memory. Spans beyond spanMemory are left to
-// be read when they are needed.
-func (s *source) prefetch(spans []span) error {
+// prefetch reads spans in parallel, in one round, so that what follows runs from memory: that of r, until it is freed. Spans
+// beyond spanMemory are left to be read when they are needed.
+func (s *source) prefetch(spans []span, r *room) error {
 	spans = join(spans, spanGap)
-	var total int64
+	total := int64(0)
 	for i, sp := range spans {
-		if total += sp.to - sp.from; total > spanMemory {
+		if total+sp.to-sp.from > spanMemory {
 			spans = spans[:i]
 			break
 		}
+		total += sp.to - sp.from
 	}
+	b := r.of(int(total), nil) // bounded by spanMemory, whatever the limit of the batch
 	got := make(ranges, len(spans))
-	var g errgroup.Group
-	g.SetLimit(spanReads)
 	for i, sp := range spans {
-		g.Go(func() error {
+		n := sp.to - sp.from
+		got[i], b = loaded{span: sp, b: b[:n:n]}, b[n:]
+	}
+	// Whoever asks reads too, so that a store that answers at once needs no help.
+	var next atomic.Int64
+	read := func() error {
+		for i := int(next.Add(1)) - 1; i < len(got); i = int(next.Add(1)) - 1 {
 			if err := s.ctx.Err(); err != nil {
 				return err
 			}
-			b := make([]byte, sp.to-sp.from)
-			n, err := s.f.src.ReadAt(b, sp.from)
-			if n < len(b) {
+			n, err := s.f.src.ReadAt(got[i].b, got[i].from)
+			if n < len(got[i].b) {
 				if err == nil || err == io.EOF {
-					return corruptf("datafile.read", "the file ends at %d, before its pages do", sp.from+int64(n))
+					return corruptf("datafile.read", "the file ends at %d, before its pages do", got[i].from+int64(n))
 				}
 				return wrap(errs.Unavailable, "datafile.read", err)
 			}
-			got[i] = loaded{span: sp, b: b}
-			return nil
-		})
+		}
+		return nil
 	}
-	if err := g.Wait(); err != nil {
+	var g errgroup.Group
+	for range min(spanReads, len(got)) - 1 {
+		g.Go(read)
+	}
+	err := read()
+	if others := g.Wait(); err == nil {
+		err = others
+	}
+	if err != nil {
 		return wrap(errs.Unavailable, "datafile.read", err)
 	}
 	s.ranges = got
