@@ -85,7 +85,8 @@ const maxFooter = 256 << 20
 // maxLeaves bounds the columns of a file.
 const maxLeaves = 1 << 16
 
-// Open reads the footer of a file of the given size in bytes, and nothing else.
+// Open reads the footer of a file of the given size in bytes, and nothing else. A reader with a method Near that gives true
+// answers at once, from memory or from a disk of this machine, and is asked for smaller ranges than others.
 func Open(r io.ReaderAt, size int64) (*File, error) { return OpenLimited(r, size, Limits{}) }
 
 // OpenLimited is Open with limits of one's own.

@@ -17,11 +17,16 @@ type span struct{ from, to int64 }
 const (
 	// spanGap is the distance up to which two ranges are read as one: on object storage a request costs more than 64 KiB.
 	spanGap = 64 << 10
+	// nearGap is that distance for a reader that is Near: there the bytes cost more than the request.
+	nearGap = 4 << 10
 	// spanReads is how many ranges are read at once.
 	spanReads = 16
 	// spanMemory bounds what is fetched ahead; a caller that needs more reads the rest as it goes.
 	spanMemory = 256 << 20
 )
+
+// near is implemented by readers that may answer at once, from memory or from a disk of this machine.
+type near interface{ Near() bool }
 
 // ranges are parts of a file in memory, sorted and apart from each other.
 type ranges []loaded
@@ -74,7 +79,11 @@ func join(spans []span, gap int64) []span {
 // prefetch reads spans in parallel, in one round, so that what follows runs from memory: that of r, until it is freed. Spans
 // beyond spanMemory are left to be read when they are needed.
 func (s *source) prefetch(spans []span, r *room) error {
-	spans = join(spans, spanGap)
+	gap := int64(spanGap)
+	if o, ok := s.f.src.(near); ok && o.Near() {
+		gap = nearGap
+	}
+	spans = join(spans, gap)
 	total := int64(0)
 	for i, sp := range spans {
 		if total+sp.to-sp.from > spanMemory {
