@@ -165,6 +165,23 @@ func (w *thriftWalk) value(kind byte, depth int, within bool) error {
 	return errThrift
 }
 
+// field reads an integer field of the type whose id is one more than that of the field before.
+func (w *thriftWalk) field(kind byte, v *int64) bool {
+	if w.at >= len(w.b) || w.b[w.at] != 1<<4|kind {
+		return false
+	}
+	w.at++
+	var err error
+	*v, err = w.zigzag()
+	return err == nil
+}
+
+// end reads the end of a struct.
+func (w *thriftWalk) end() bool {
+	w.at++
+	return w.at <= len(w.b) && w.b[w.at-1] == 0
+}
+
 func (w *thriftWalk) byte() (byte, error) {
 	if w.at >= len(w.b) {
 		return 0, errThrift

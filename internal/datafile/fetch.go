@@ -317,9 +317,22 @@ func parsePlaces(b []byte) []place {
 	}
 	out := make([]place, 0, min(n, uint64(len(b)/7)+1)) // few are shorter than 7
 	for range n {
-		var p place
-		var size int64
-		err := w.structure(1, func(id int16, v int64) {
+		p, err := w.place()
+		if err != nil {
+			return nil
+		}
+		out = append(out, p)
+	}
+	return out
+}
+
+// place reads PageLocation { 1: i64 offset, 2: i32 size, 3: i64 first row }. Writers write it in this order, which is read
+// without the detour over field ids: a file has many of them.
+func (w *thriftWalk) place() (p place, err error) {
+	var size int64
+	if at := w.at; !w.field(thriftI64, &p.from) || !w.field(thriftI32, &size) || !w.field(thriftI64, &p.row) || !w.end() {
+		w.at, p, size = at, place{}, 0
+		err = w.structure(1, func(id int16, v int64) {
 			switch id {
 			case 1:
 				p.from = v
@@ -329,13 +342,12 @@ func parsePlaces(b []byte) []place {
 				p.row = v
 			}
 		}, nil)
-		if err != nil || p.from < 0 || size < 0 || p.from+size < 0 {
-			return nil
-		}
-		p.to = p.from + size
-		out = append(out, p)
 	}
-	return out
+	if err != nil || p.from < 0 || size < 0 || p.from+size < 0 {
+		return p, errThrift
+	}
+	p.to = p.from + size
+	return p, nil
 }
 
 // column gives a column of the result.

@@ -49,8 +49,8 @@ type WriterOptions struct {
 	// RowGroupBytes bounds a row group, in encoded bytes, and so the memory of the writer, which holds one group; 0 means
 	// 128 MiB.
 	RowGroupBytes int64
-	// PageBytes is the size that a page is closed at, before compression; 0 means 16 KiB, the unit of a point fetch. Columns
-	// that are narrow or wide have larger pages, see valuesPerLook.
+	// PageBytes is the size that a page is closed at, before compression; 0 means 24 KiB, the unit of a point fetch. Pages of
+	// wide values are up to three times as large.
 	PageBytes int64
 	// Codec compresses the pages; "" means zstd. Vectors are left alone unless they are split.
 	Codec Codec
@@ -125,7 +125,7 @@ func NewWriter(w io.Writer, sc *arrow.Schema, opts WriterOptions) (_ *Writer, er
 		opts.RowGroupBytes = 128 << 20
 	}
 	if opts.PageBytes <= 0 {
-		opts.PageBytes = 16 << 10
+		opts.PageBytes = 24 << 10
 	}
 	if opts.Allocator == nil {
 		opts.Allocator = memory.DefaultAllocator
@@ -343,20 +343,19 @@ func (w *Writer) add(cols []arrow.Array, rows int64) error {
 	return nil
 }
 
-// valuesPerLook is how many values of a column the library takes before it looks whether the page is full, and so the fewest
-// that a page of a narrow column has: enough of eight bytes for a page, but no more than DuckDB's vectors have, and not so few
-// that looking would take the time.
-func (o WriterOptions) valuesPerLook() int64 { return min(max(o.PageBytes/8, 16), 2048) }
+// valuesPerLook is how many values of a column the library takes before it looks whether the page is full: enough of eight
+// bytes for a third of a page. It is also the fewest that a page of a column of short texts has.
+func (o WriterOptions) valuesPerLook() int64 { return min(max(o.PageBytes/24, 16), 1024) }
 
-// step is how many rows to hand over at once. Values so wide that valuesPerLook of them overfill a page fourfold are handed
+// step is how many rows to hand over at once. Values so wide that valuesPerLook of them overfill a page threefold are handed
 // over in fewer, for pages of that size, and no step is more than an eighth of a row group.
 func (w *Writer) step(cols []arrow.Array, rows int64) int64 {
 	step, total := int64(stepRows), int64(0)
 	for _, c := range cols {
 		eachLeaf(c, func(a arrow.Array, size int64) {
 			total += size
-			if n := int64(a.Len()); n > 0 && size/n*w.opts.valuesPerLook() > 4*w.opts.PageBytes {
-				step = min(step, 4*w.opts.PageBytes*rows/size)
+			if n := int64(a.Len()); n > 0 && size/n*w.opts.valuesPerLook() > 3*w.opts.PageBytes {
+				step = min(step, 3*w.opts.PageBytes*rows/size)
 			}
 		})
 	}
