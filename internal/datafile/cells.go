@@ -35,13 +35,33 @@ type cellType struct {
 	kind   cellKind
 	width  int // bytes of a value in Parquet, 0 for textCells and bitCells
 	stored int // bytes of a value in Arrow, 0 for textCells and bitCells
+	// list is the level of definition that an element of a list has at least; 0 where a row is one value or NULL.
+	list int16
 }
 
-// cellsOf is the way of a column that is one value or NULL in each row; foreignCells for all that the library reads.
+// cellsOf is the way of a column that is one value or NULL in each row, or a list of numbers; foreignCells for all that the
+// library reads.
 func cellsOf(c *schema.Column, t arrow.DataType) cellType {
+	if l, ok := t.(*arrow.ListType); ok && c.MaxRepetitionLevel() == 1 {
+		level := c.MaxDefinitionLevel()
+		if c.SchemaNode().RepetitionType() == parquet.Repetitions.Optional {
+			level--
+		}
+		element := valueCells(c, l.Elem())
+		if element.kind != lowBytes || level < 1 || level > 2 || l.Elem().ID() == arrow.EXTENSION {
+			return cellType{}
+		}
+		element.list = level
+		return element
+	}
 	if c.MaxRepetitionLevel() > 0 || c.MaxDefinitionLevel() > 1 {
 		return cellType{}
 	}
+	return valueCells(c, t)
+}
+
+// valueCells is the way of a value by itself.
+func valueCells(c *schema.Column, t arrow.DataType) cellType {
 	if x, ok := t.(arrow.ExtensionType); ok {
 		t = x.StorageType()
 	}
@@ -87,27 +107,71 @@ func cellsOf(c *schema.Column, t arrow.DataType) cellType {
 	return cellType{}
 }
 
+// validity tells which rows of an Arrow column in the making are NULL.
+type validity struct {
+	rows  int
+	nulls int
+	valid *memory.Buffer // until a NULL comes, nil
+	mem   memory.Allocator
+}
+
+// null makes rows NULL.
+func (v *validity) null(at []int32) {
+	if v.valid == nil {
+		v.valid = memory.NewResizableBuffer(v.mem)
+		v.valid.Resize(int(bitutil.BytesForBits(int64(v.rows))))
+		bitutil.SetBitsTo(v.valid.Bytes(), 0, int64(v.rows), true)
+	}
+	for _, i := range at {
+		bitutil.ClearBit(v.valid.Bytes(), int(i))
+	}
+	v.nulls += len(at)
+}
+
 // cells is an Arrow column in the making, whose values come in any order and each to its place.
 type cells struct {
 	cellType
-	rows   int
-	nulls  int
-	valid  *memory.Buffer // until a NULL comes, nil
+	validity
 	fixed  *memory.Buffer // values of one width, or bits
 	texts  *memory.Buffer // bytes of textCells as they came, used up to used
 	used   int
-	places []textPlace
-	mem    memory.Allocator
+	places []stretch
 }
 
-// textPlace is where the text of a row lies.
-type textPlace struct{ from, to int32 }
+// stretch is where the text of a row, or its elements, lie among those that came.
+type stretch struct{ from, to int32 }
+
+// offsets gives the offsets of stretches that are put into the order of their rows, and whether they are in it already. More
+// than an Arrow array can hold is Exhausted.
+func offsets(mem memory.Allocator, places []stretch) (_ *memory.Buffer, ordered bool, err error) {
+	total := int64(0)
+	ordered = true
+	for _, p := range places {
+		ordered = ordered && (int64(p.from) == total || p.from == p.to)
+		total += int64(p.to - p.from)
+	}
+	if total > math.MaxInt32 {
+		return nil, false, tooLong()
+	}
+	b := memory.NewResizableBuffer(mem)
+	b.Resize((len(places) + 1) * 4)
+	out := arrow.Int32Traits.CastFromBytes(b.Bytes())
+	out[0] = 0
+	for i, p := range places {
+		out[i+1] = out[i] + p.to - p.from
+	}
+	return b, ordered, nil
+}
+
+func tooLong() error {
+	return errs.With(errs.Newf(errs.Exhausted, "datafile.fetch", "a column of the rows is longer than 2^31"), errs.Hint("read fewer rows at a time"))
+}
 
 func newCells(mem memory.Allocator, t cellType, rows int) *cells {
-	c := &cells{cellType: t, rows: rows, mem: mem}
+	c := &cells{cellType: t, validity: validity{rows: rows, mem: mem}}
 	switch t.kind {
 	case textCells:
-		c.texts, c.places = memory.NewResizableBuffer(mem), make([]textPlace, rows)
+		c.texts, c.places = memory.NewResizableBuffer(mem), make([]stretch, rows)
 	case bitCells:
 		c.fixed = memory.NewResizableBuffer(mem)
 		c.fixed.Resize(int(bitutil.BytesForBits(int64(rows))))
@@ -127,20 +191,14 @@ func (c *cells) release() {
 	}
 }
 
-// null makes rows NULL.
+// null makes rows NULL, over zeros.
 func (c *cells) null(at []int32) {
-	if c.valid == nil {
-		c.valid = memory.NewResizableBuffer(c.mem)
-		c.valid.Resize(int(bitutil.BytesForBits(int64(c.rows))))
-		bitutil.SetBitsTo(c.valid.Bytes(), 0, int64(c.rows), true)
-	}
-	for _, i := range at {
-		bitutil.ClearBit(c.valid.Bytes(), int(i))
-		if c.stored > 0 {
+	c.validity.null(at)
+	if c.stored > 0 {
+		for _, i := range at {
 			clear(c.fixed.Bytes()[int(i)*c.stored:][:c.stored])
 		}
 	}
-	c.nulls += len(at)
 }
 
 // put makes rows the value. A bit is a byte, 0 or 1.
@@ -159,14 +217,14 @@ func (c *cells) put(v []byte, at []int32) error {
 		}
 	case textCells:
 		if len(v) > math.MaxInt32-c.used {
-			return errs.With(errs.Newf(errs.Exhausted, "datafile.fetch", "a column of the rows has more than 2 GiB"), errs.Hint("read fewer rows at a time"))
+			return tooLong()
 		}
 		if c.used+len(v) > c.texts.Len() {
 			c.texts.Resize(max(2*c.texts.Len(), c.used+len(v), 256))
 		}
 		copy(c.texts.Bytes()[c.used:], v)
 		for _, i := range at {
-			c.places[i] = textPlace{int32(c.used), int32(c.used + len(v))}
+			c.places[i] = stretch{int32(c.used), int32(c.used + len(v))}
 		}
 		c.used += len(v)
 	default:
@@ -219,29 +277,19 @@ func (c *cells) array(t arrow.DataType) (arrow.Array, error) {
 
 // arrange brings the texts into the order of the rows and gives their offsets.
 func (c *cells) arrange() (*memory.Buffer, error) {
-	total, ordered := int64(0), true
-	for _, p := range c.places {
-		ordered = ordered && (int64(p.from) == total || p.from == p.to)
-		total += int64(p.to - p.from)
+	ends, ordered, err := offsets(c.mem, c.places)
+	if err != nil {
+		return nil, err
 	}
-	if total > math.MaxInt32 {
-		return nil, errs.With(errs.Newf(errs.Exhausted, "datafile.fetch", "a column of the rows has more than 2 GiB"), errs.Hint("read fewer rows at a time"))
-	}
-	ends := memory.NewResizableBuffer(c.mem)
-	ends.Resize((c.rows + 1) * 4)
-	out := arrow.Int32Traits.CastFromBytes(ends.Bytes())
-	out[0] = 0
-	for i, p := range c.places {
-		out[i+1] = out[i] + p.to - p.from
-	}
+	at := arrow.Int32Traits.CastFromBytes(ends.Bytes())
 	if ordered {
-		c.texts.Resize(int(total))
+		c.texts.Resize(int(at[c.rows]))
 		return ends, nil
 	}
 	texts := memory.NewResizableBuffer(c.mem)
-	texts.Resize(int(total))
+	texts.Resize(int(at[c.rows]))
 	for i, p := range c.places {
-		copy(texts.Bytes()[out[i]:], c.texts.Bytes()[p.from:p.to])
+		copy(texts.Bytes()[at[i]:], c.texts.Bytes()[p.from:p.to])
 	}
 	c.texts.Release()
 	c.texts = texts

@@ -76,6 +76,60 @@ func (h *hybrid) rank(i int) (one bool, before int, err error) {
 	return v == 1, h.ones + h.onesIn(i-h.from), nil
 }
 
+// zero gives the first value from i on, of width 1, that is 0, or n if there is none before n.
+func (h *hybrid) zero(i, n int) (int, error) {
+	for i < n {
+		if err := h.reach(i); err != nil {
+			return 0, err
+		}
+		if h.packed == nil {
+			if h.value&1 == 0 {
+				return i, nil
+			}
+			i = h.to
+			continue
+		}
+		for k := i - h.from; i < min(h.to, n); k++ {
+			if k/8 >= len(h.packed) {
+				return 0, errPage
+			}
+			if x := ^h.packed[k/8] >> (k % 8); x != 0 {
+				return min(i+bits.TrailingZeros8(x), n), nil
+			}
+			i += 8 - k%8
+			k += 7 - k%8
+		}
+	}
+	return n, nil
+}
+
+// count counts the values from i up to n that are v.
+func (h *hybrid) count(i, n int, v uint32) (sum int, err error) {
+	for i < n {
+		if err := h.reach(i); err != nil {
+			return 0, err
+		}
+		end := min(h.to, n)
+		if h.packed == nil {
+			if h.value == v {
+				sum += end - i
+			}
+			i = end
+			continue
+		}
+		for ; i < end; i++ {
+			x, err := unpack(h.packed, i-h.from, h.width)
+			if err != nil {
+				return 0, err
+			}
+			if x == v {
+				sum++
+			}
+		}
+	}
+	return sum, nil
+}
+
 // onesIn counts the ones among the first n values of the current run.
 func (h *hybrid) onesIn(n int) int {
 	if h.packed == nil {

@@ -144,6 +144,14 @@ func (l *lookup) value(i int) (v []byte, err error) {
 	return v, nil
 }
 
+// run gives the values from i up to n as they lie in the page, where they do lie there as Arrow has them.
+func (l *lookup) run(i, n int) ([]byte, bool) {
+	if l.encoding != parquet.Encodings.Plain || l.kind != lowBytes || l.width != l.stored || n*l.width > len(l.b) {
+		return nil, false
+	}
+	return l.b[i*l.width : n*l.width], true
+}
+
 func (l *lookup) bit(b uint32) []byte {
 	l.scratch[0] = byte(b)
 	return l.scratch[:1]

@@ -3,6 +3,7 @@ package datafile
 import (
 	"encoding/binary"
 	"errors"
+	"math/bits"
 
 	"github.com/apache/arrow-go/v18/parquet"
 	"github.com/apache/arrow-go/v18/parquet/compress"
@@ -20,6 +21,7 @@ type pageHeader struct {
 	kind                     int64 // 0 data, 1 index, 2 dictionary, 3 data V2
 	uncompressed, compressed int64
 	values                   int64 // of a data or dictionary page
+	rows                     int64 // V2 only
 	encoding                 int64
 	levels                   int64 // the encoding of definition levels, V1 only
 	repetitions, definitions int64 // bytes of levels, V2 only
@@ -55,7 +57,7 @@ func parsePageHeader(b []byte) (pageHeader, error) {
 		case 7:
 			to = []*int64{&h.values, &h.encoding}
 		case 8:
-			to = []*int64{&h.values, nil, nil, &h.encoding, &h.definitions, &h.repetitions, &isCompressed}
+			to = []*int64{&h.values, nil, &h.rows, &h.encoding, &h.definitions, &h.repetitions, &isCompressed}
 		default:
 			return false, nil
 		}
@@ -71,18 +73,20 @@ func parsePageHeader(b []byte) (pageHeader, error) {
 	return h, err
 }
 
-// page is a data page of a column without lists, decompressed.
+// page is a data page, decompressed.
 type page struct {
-	optional bool
-	defs     hybrid // definition levels, where optional
-	values   []byte
-	encoding parquet.Encoding
+	optional   bool
+	levels     int    // rows, or more of lists
+	reps, defs hybrid // levels of repetition and, where optional, of definition
+	values     []byte
+	encoding   parquet.Encoding
 }
 
 // paging opens the pages of one column chunk.
 type paging struct {
 	codec      compress.Compression
-	optional   bool
+	lists      bool
+	defined    int16 // the highest level of definition
 	most       int64 // bytes of a page
 	room, keep *room // for the page, in the place of the one before it, and for the dictionary
 	mem        *limited
@@ -139,17 +143,20 @@ func (p *paging) body(b []byte) (pageHeader, []byte, error) {
 // open reads a data page, which has to have the number of rows.
 func (p *paging) open(b []byte, rows int64) (page, error) {
 	h, b, err := p.body(b)
-	if err != nil || h.values != rows || rows > maxPageRows {
+	if err != nil || h.values > maxPageRows {
 		return page{}, errPage
 	}
-	out := page{optional: p.optional, encoding: parquet.Encoding(h.encoding)}
-	out.defs.width = 1
+	if p.lists && (h.kind != dataPageV2 || h.rows != rows || h.values < rows) || !p.lists && h.values != rows {
+		return page{}, errPage
+	}
+	out := page{optional: p.defined > 0, levels: int(h.values), encoding: parquet.Encoding(h.encoding)}
+	out.reps.width, out.defs.width = 1, uint(bits.Len16(uint16(p.defined)))
 	switch h.kind {
 	case dataPage:
 		if b, err = inflate(p.codec, p.room.of(int(h.uncompressed), p.mem), b); err != nil {
 			return page{}, err
 		}
-		if p.optional {
+		if p.defined > 0 {
 			if h.levels != int64(parquet.Encodings.RLE) || len(b) < 4 {
 				return page{}, errPage
 			}
@@ -162,10 +169,10 @@ func (p *paging) open(b []byte, rows int64) (page, error) {
 		out.values = b
 	case dataPageV2:
 		levels := h.repetitions + h.definitions
-		if h.repetitions < 0 || h.definitions < 0 || levels < 0 || levels > int64(len(b)) || levels > h.uncompressed || !p.optional && h.definitions > 0 {
+		if h.repetitions < 0 || h.definitions < 0 || levels < 0 || levels > int64(len(b)) || levels > h.uncompressed || p.defined == 0 && h.definitions > 0 {
 			return page{}, errPage
 		}
-		out.defs.b, b = b[h.repetitions:levels], b[levels:]
+		out.reps.b, out.defs.b, b = b[:h.repetitions], b[h.repetitions:levels], b[levels:]
 		codec := p.codec
 		if h.plain {
 			codec = compress.Codecs.Uncompressed
@@ -181,7 +188,7 @@ func (p *paging) open(b []byte, rows int64) (page, error) {
 	return out, nil
 }
 
-// locate tells whether a row of the page has a value, and which one.
+// locate tells whether a row of a page without lists has a value, and which one.
 func (p *page) locate(row int) (value int, ok bool, err error) {
 	if !p.optional {
 		return row, true, nil

@@ -13,6 +13,7 @@ type desk struct {
 	heads, pages     room // as they were read
 	page, dictionary room // decompressed, one at a time
 	lookup           lookup
+	rows             []int64
 }
 
 var desks = sync.Pool{New: func() any { return &desk{} }}
@@ -41,6 +42,9 @@ func ownSpans(spans []span, k chunk, places []place, rows []int64) []span {
 
 // pick gives a column of the result from pages that are decoded here. With errPage it gives up.
 func (w *fetcher) pick(i int) (arrow.Array, error) {
+	if w.f.cells[w.cols[i]].list > 0 {
+		return w.pickLists(i)
+	}
 	c := newCells(w.s.mem, w.f.cells[w.cols[i]], len(w.slots))
 	defer c.release()
 	for pi := range w.parts {
@@ -53,9 +57,36 @@ func (w *fetcher) pick(i int) (arrow.Array, error) {
 
 // pickFrom puts the values of one row group into their cells.
 func (w *fetcher) pickFrom(p *groupRows, i int, c *cells) error {
-	leaf := w.f.leafAt[w.cols[i]]
+	return w.eachPage(p, i, func(page *page, rows []int64, at int) error {
+		for k, row := range rows {
+			slots := w.slotsOf(at + k)
+			value, ok, err := page.locate(int(row))
+			if err != nil {
+				return err
+			}
+			if !ok {
+				c.null(slots)
+				continue
+			}
+			v, err := w.d.lookup.value(value)
+			if err != nil {
+				return err
+			}
+			if err := c.put(v, slots); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// eachPage opens the pages of a column that have wanted rows, one after the other, turns the lookup to it and gives it with
+// its wanted rows, counted from its first, and with the place of these among the sorted positions.
+func (w *fetcher) eachPage(p *groupRows, i int, use func(page *page, rows []int64, at int) error) error {
+	leaf, t := w.f.leafAt[w.cols[i]], w.f.cells[w.cols[i]]
 	k, places := w.f.chunks[p.group][leaf], p.places[i][0]
-	pages := paging{codec: k.codec, optional: w.f.md.Schema.Column(leaf).MaxDefinitionLevel() > 0, most: w.f.limits.BatchBytes, room: &w.d.page, keep: &w.d.dictionary, mem: w.s.mem}
+	pages := paging{codec: k.codec, lists: t.list > 0, defined: w.f.md.Schema.Column(leaf).MaxDefinitionLevel(), most: w.f.limits.BatchBytes,
+		room: &w.d.page, keep: &w.d.dictionary, mem: w.s.mem}
 	var dict *dictionary
 	for at := 0; at < len(p.rows); {
 		if err := w.ctx.Err(); err != nil {
@@ -78,30 +109,20 @@ func (w *fetcher) pickFrom(p *groupRows, i int, c *cells) error {
 			if b, err = w.s.src.view(span{k.start, places[0].from}); err != nil {
 				return err
 			}
-			if dict, err = pages.dictionary(b, c.cellType); err != nil {
+			if dict, err = pages.dictionary(b, t); err != nil {
 				return err
 			}
 		}
-		if err := w.d.lookup.reset(c.cellType, &page, dict); err != nil {
+		if err := w.d.lookup.reset(t, &page, dict); err != nil {
 			return err
 		}
+		from := at
+		w.d.rows = w.d.rows[:0]
 		for ; at < len(p.rows) && p.rows[at] < end; at++ {
-			slots := w.slotsOf(p.from + at)
-			value, ok, err := page.locate(int(p.rows[at] - first))
-			if err != nil {
-				return err
-			}
-			if !ok {
-				c.null(slots)
-				continue
-			}
-			v, err := w.d.lookup.value(value)
-			if err != nil {
-				return err
-			}
-			if err := c.put(v, slots); err != nil {
-				return err
-			}
+			w.d.rows = append(w.d.rows, p.rows[at]-first)
+		}
+		if err := use(&page, w.d.rows, p.from+from); err != nil {
+			return err
 		}
 	}
 	return nil
