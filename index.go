@@ -34,15 +34,17 @@ type IndexProgress struct {
 
 // Index is an index of a table with what it covers of the current snapshot. Files that it does not cover are scanned.
 type Index struct {
-	Name    string
-	Kind    string
-	Columns []string
-	Params  map[string]string
-	Created time.Time
-	Files   int // data files of the snapshot
-	Covered int // of these
-	Bytes   int64
-	Damaged int // files whose part of the index was found unreadable; a build replaces it
+	Name        string
+	Kind        string
+	Columns     []string
+	Params      map[string]string
+	Created     time.Time
+	Files       int   // data files of the snapshot
+	Covered     int   // of these
+	Rows        int64 // of the snapshot's files, deleted ones included
+	RowsCovered int64 // of the files covered
+	Bytes       int64
+	Damaged     int // files whose part of the index was found unreadable; a build replaces it
 }
 
 // AddIndex defines an index and builds it. KindExists when the name is taken. An index never changes an answer: without
@@ -102,7 +104,7 @@ func (t *Table) Indexes(ctx context.Context) ([]Index, error) {
 	var out []Index
 	for _, s := range list {
 		out = append(out, Index{Name: s.Name, Kind: s.Kind, Columns: s.Columns, Params: s.Params, Created: s.Created,
-			Files: s.Files, Covered: s.Covered, Bytes: s.Bytes, Damaged: s.Damaged})
+			Files: s.Files, Covered: s.Covered, Rows: s.Rows, RowsCovered: s.InIndex, Bytes: s.Bytes, Damaged: s.Damaged})
 	}
 	return out, nil
 }
@@ -160,6 +162,21 @@ func (db *DB) WaitForIndexes(ctx context.Context) error { return db.overlays.Wai
 
 // BuildingIndexes tells whether an index build waits or runs in this process.
 func (db *DB) BuildingIndexes() bool { return db.overlays.Busy() }
+
+// IndexBuild is the build of the indexes of a table that waits or runs in the background.
+type IndexBuild struct {
+	Table string
+	IndexProgress
+}
+
+// IndexBuilds lists the builds that wait or run in this process, the running one first.
+func (db *DB) IndexBuilds() []IndexBuild {
+	var out []IndexBuild
+	for _, b := range db.overlays.Builds() {
+		out = append(out, IndexBuild{Table: b.Table, IndexProgress: IndexProgress(b.Progress)})
+	}
+	return out
+}
 
 // Event is something that a person may want to know and that no call fails for, such as a damaged index.
 type Event struct {

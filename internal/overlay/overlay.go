@@ -355,6 +355,7 @@ func (s *Set) Remove(ctx context.Context, tableUUID string) error {
 	if s.write == nil {
 		return nil
 	}
+	s.background.end(tableUUID)
 	s.mu.Lock()
 	delete(s.open, tableUUID)
 	s.mu.Unlock()

@@ -2,6 +2,8 @@ package sql
 
 import (
 	"context"
+	"maps"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -183,33 +185,26 @@ func (q *statement) findIndex(c *cursor) (*lake.Table, string, error) {
 	if len(parts) == 2 {
 		schema = parts[0]
 	}
-	ids, err := q.s.env.catalog.Tables(q.ctx, schema)
-	if err != nil {
-		return nil, "", err
-	}
 	var found *lake.Table
 	var names []string
-	for _, id := range ids {
-		t, err := q.table(id)
-		if errs.Is(err, errs.NotFound) {
-			continue
-		}
+	err = q.eachTableOf(schema, func(t *lake.Table) error {
+		list, err := q.s.env.overlays.Of(t).List(q.ctx)
 		if err != nil {
-			return nil, "", err
+			return err
 		}
-		v, err := q.s.env.overlays.Of(t).List(q.ctx)
-		if err != nil {
-			return nil, "", err
-		}
-		for _, d := range v {
+		for _, d := range list {
 			names = append(names, d.Name)
 			if strings.EqualFold(d.Name, name) {
 				if found != nil {
-					return nil, "", errs.New(errs.Invalid, "sql.index", "several tables have an index of this name", errs.On(name), errs.Hint("name the table too: %s ON %s", quoteIdent(name), id))
+					return errs.New(errs.Invalid, "sql.index", "several tables have an index of this name", errs.On(name), errs.Hint("name the table too: %s ON %s", quoteIdent(name), t.Ident()))
 				}
 				found = t
 			}
 		}
+		return nil
+	})
+	if err != nil {
+		return nil, "", err
 	}
 	if found == nil {
 		hint := "SHOW INDEXES FROM t lists those of a table"
@@ -337,19 +332,12 @@ func (q *statement) showIndexes(c *cursor) (*Result, error) {
 		q.s.mu.Lock()
 		schema := q.s.schema
 		q.s.mu.Unlock()
-		ids, err := q.s.env.catalog.Tables(q.ctx, schema)
+		err := q.eachTableOf(schema, func(t *lake.Table) error {
+			tables = append(tables, t)
+			return nil
+		})
 		if err != nil {
 			return nil, err
-		}
-		for _, id := range ids {
-			t, err := q.table(id)
-			if errs.Is(err, errs.NotFound) {
-				continue
-			}
-			if err != nil {
-				return nil, err
-			}
-			tables = append(tables, t)
 		}
 	}
 	rows := [][]string{}
@@ -368,8 +356,8 @@ func (q *statement) showIndexes(c *cursor) (*Result, error) {
 
 func paramText(params map[string]string) string {
 	var parts []string
-	for k, v := range params {
-		parts = append(parts, k+" = "+v)
+	for _, k := range slices.Sorted(maps.Keys(params)) {
+		parts = append(parts, k+" = "+params[k])
 	}
 	return strings.Join(parts, ", ")
 }
