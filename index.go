@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/overlakedb/overlake/internal/errs"
 	"github.com/overlakedb/overlake/internal/overlay"
 )
 
@@ -48,8 +49,8 @@ type Index struct {
 }
 
 // AddIndex defines an index and builds it. KindExists when the name is taken. An index never changes an answer: without
-// it, and while it is built, the same rows are found by scanning. A build that fails leaves the index defined and covering
-// what was built; BuildIndexes goes on.
+// it, and while it is built, the same rows are found by scanning. A build that fails or is cancelled leaves the index
+// defined and covering what was built, and returns its name with the error; BuildIndexes goes on.
 func (t *Table) AddIndex(ctx context.Context, spec IndexSpec) (Index, error) {
 	l, err := t.load(ctx)
 	if err != nil {
@@ -60,10 +61,11 @@ func (t *Table) AddIndex(ctx context.Context, spec IndexSpec) (Index, error) {
 	if err != nil {
 		return Index{}, err
 	}
+	defined := Index{Name: d.Name, Kind: d.Kind, Columns: spec.Columns, Params: d.Params, Created: d.Created}
 	if spec.Async {
 		t.db.overlays.Start(l)
 	} else if _, err := o.Cover(ctx, l, buildOptions([]string{d.Name}, false, spec.Progress)); err != nil {
-		return Index{}, err
+		return defined, errs.With(err, errs.Hint("the index %s is there and covers a part of the table; BuildIndexes goes on, DropIndex removes it", d.Name))
 	}
 	all, err := t.Indexes(ctx)
 	for _, x := range all {
@@ -71,7 +73,7 @@ func (t *Table) AddIndex(ctx context.Context, spec IndexSpec) (Index, error) {
 			return x, nil
 		}
 	}
-	return Index{Name: d.Name, Kind: d.Kind, Columns: spec.Columns, Params: d.Params, Created: d.Created}, err
+	return defined, err
 }
 
 func buildOptions(names []string, anew bool, progress func(IndexProgress)) overlay.BuildOptions {

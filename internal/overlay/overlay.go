@@ -24,6 +24,7 @@ package overlay
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -294,6 +295,10 @@ func (o *Overlay) Alter(ctx context.Context, name string, set map[string]string)
 				return Edit{}, err
 			}
 			params[strings.ToLower(k)] = value
+		}
+		if maps.Equal(params, d.Params) {
+			out = d
+			return Edit{}, nil
 		}
 		old := d.ID
 		d.ID, d.Params = uuid.NewString(), params

@@ -14,7 +14,8 @@ import (
 )
 
 // createIndex runs CREATE INDEX [CONCURRENTLY] [IF NOT EXISTS] [name] ON table [USING kind] (columns) [WITH (parameters)],
-// with the cursor behind INDEX. It returns when the index covers the table, or with async at once.
+// with the cursor behind INDEX. It returns when the index covers the table, or with async at once; so does IF NOT EXISTS
+// where the index is there.
 func (q *statement) createIndex(c *cursor) (*Result, error) {
 	c.accept("CONCURRENTLY") // every build lets readers and writers go on
 	quiet := c.accept("IF", "NOT", "EXISTS")
@@ -69,7 +70,7 @@ func (q *statement) createIndex(c *cursor) (*Result, error) {
 	o := q.s.env.overlays.Of(t)
 	d, err := o.Define(q.ctx, t, spec)
 	if quiet && errs.Is(err, errs.Exists) {
-		return done("CREATE INDEX", -1), nil
+		err = nil // its build may have been interrupted
 	}
 	if err != nil {
 		return nil, err
@@ -87,7 +88,7 @@ func indexError(err error, name string) error {
 	if err == nil {
 		return nil
 	}
-	return errs.With(err, errs.Hint("the index %s is there and covers a part of the table; REINDEX INDEX %s goes on, DROP INDEX %s removes it", name, quoteIdent(name), quoteIdent(name)))
+	return errs.With(err, errs.Hint("the index %s is there and covers a part of the table; CREATE INDEX IF NOT EXISTS goes on, DROP INDEX %s removes it", name, quoteIdent(name)))
 }
 
 // indexColumns reads the columns of CREATE INDEX. Order and operator classes that other databases know are refused unless
