@@ -100,12 +100,21 @@ func (c *cursor) indexColumns() ([]string, error) {
 	var out []string
 	for {
 		at := c.peek().Start
+		expression := func() error {
+			return errs.Wrap(errs.Unsupported, "sql.index", lex.At(c.text, at, "indexes on expressions are not supported"), errs.Hint("name a column"))
+		}
+		if c.peek().Is("(") {
+			return nil, expression()
+		}
 		name, err := c.name("a column")
 		if err != nil {
 			return nil, err
 		}
-		if c.peek().Is("(") {
-			return nil, errs.Wrap(errs.Unsupported, "sql.index", lex.At(c.text, at, "indexes on expressions are not supported"))
+		if c.peek().Kind == lex.Op || c.peek().Is("(") || c.peek().Is("::") || c.peek().Is("[") {
+			return nil, expression()
+		}
+		if c.peek().Is("COLLATE") {
+			return nil, errs.Wrap(errs.Unsupported, "sql.index", lex.At(c.text, c.peek().Start, "COLLATE in CREATE INDEX is not supported: text is compared byte by byte"))
 		}
 		out = append(out, name)
 		c.accept("ASC")
