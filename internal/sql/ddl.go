@@ -340,8 +340,8 @@ func (q *statement) alter(c *cursor) (*Result, error) {
 		if err != nil {
 			return nil, err
 		}
-		if _, given := props[indexColumnsProperty]; given {
-			return nil, errs.New(errs.Unsupported, "sql.alter", "this property is read when a table is made", errs.On(indexColumnsProperty), errs.Hint("CREATE INDEX ON %s (column)", t.Ident()))
+		if _, given := props[lake.IndexColumnsKey]; given {
+			return nil, errs.New(errs.Unsupported, "sql.alter", "this property is read when a table is made", errs.On(lake.IndexColumnsKey), errs.Hint("CREATE INDEX ON %s (column)", t.Ident()))
 		}
 		_, err = t.SetProperties(q.ctx, props)
 		return ok, err

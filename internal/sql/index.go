@@ -372,17 +372,14 @@ func paramText(params map[string]string) string {
 	return strings.Join(parts, ", ")
 }
 
-// indexColumnsProperty lists the columns of a new table that get a bitmap index each, separated by commas.
-const indexColumnsProperty = "overlake.index.columns"
-
 // Created is told of a new table: it gets the indexes that its properties ask for.
 func (e *Env) Created(ctx context.Context, t *lake.Table) error {
-	for name := range strings.SplitSeq(t.Properties()[indexColumnsProperty], ",") {
+	for name := range strings.SplitSeq(t.Properties()[lake.IndexColumnsKey], ",") {
 		if name = strings.TrimSpace(name); name == "" {
 			continue
 		}
 		if _, err := e.overlays.Of(t).Define(ctx, t, overlay.Spec{Columns: []string{name}}); err != nil {
-			return errs.With(err, errs.On(indexColumnsProperty))
+			return errs.With(err, errs.On(lake.IndexColumnsKey))
 		}
 	}
 	return nil

@@ -214,7 +214,13 @@ func viewArtifacts(q *statement, add func(...any)) error {
 			if a.Index != "" {
 				name = a.Index
 			}
-			add(t.Ident().Namespace, t.Ident().Name, name, a.Bundle, a.Offset, a.Length, int64(len(a.Files)), a.Rows, a.Distinct, a.Nulls, a.CRC, a.Damaged)
+			known := func(n int64) any {
+				if n < 0 {
+					return nil
+				}
+				return n
+			}
+			add(t.Ident().Namespace, t.Ident().Name, name, a.Bundle, a.Offset, a.Length, int64(len(a.Files)), a.Rows, known(a.Distinct), known(a.Nulls), a.CRC, a.Damaged)
 		})
 	})
 }
