@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/overlakedb/overlake/internal/errs"
 	"github.com/overlakedb/overlake/internal/overlay"
 )
 
@@ -34,20 +35,22 @@ type IndexProgress struct {
 
 // Index is an index of a table with what it covers of the current snapshot. Files that it does not cover are scanned.
 type Index struct {
-	Name    string
-	Kind    string
-	Columns []string
-	Params  map[string]string
-	Created time.Time
-	Files   int // data files of the snapshot
-	Covered int // of these
-	Bytes   int64
-	Damaged int // files whose part of the index was found unreadable; a build replaces it
+	Name        string
+	Kind        string
+	Columns     []string
+	Params      map[string]string
+	Created     time.Time
+	Files       int   // data files of the snapshot
+	Covered     int   // of these
+	Rows        int64 // of the snapshot's files, deleted ones included
+	RowsCovered int64 // of the files covered
+	Bytes       int64
+	Damaged     int // files whose part of the index was found unreadable; a build replaces it
 }
 
 // AddIndex defines an index and builds it. KindExists when the name is taken. An index never changes an answer: without
-// it, and while it is built, the same rows are found by scanning. A build that fails leaves the index defined and covering
-// what was built; BuildIndexes goes on.
+// it, and while it is built, the same rows are found by scanning. A build that fails or is cancelled leaves the index
+// defined and covering what was built, and returns its name with the error; BuildIndexes goes on.
 func (t *Table) AddIndex(ctx context.Context, spec IndexSpec) (Index, error) {
 	l, err := t.load(ctx)
 	if err != nil {
@@ -58,10 +61,11 @@ func (t *Table) AddIndex(ctx context.Context, spec IndexSpec) (Index, error) {
 	if err != nil {
 		return Index{}, err
 	}
+	defined := Index{Name: d.Name, Kind: d.Kind, Columns: spec.Columns, Params: d.Params, Created: d.Created}
 	if spec.Async {
 		t.db.overlays.Start(l)
 	} else if _, err := o.Cover(ctx, l, buildOptions([]string{d.Name}, false, spec.Progress)); err != nil {
-		return Index{}, err
+		return defined, errs.With(err, errs.Hint("the index %s is there and covers a part of the table; BuildIndexes goes on, DropIndex removes it", d.Name))
 	}
 	all, err := t.Indexes(ctx)
 	for _, x := range all {
@@ -69,7 +73,7 @@ func (t *Table) AddIndex(ctx context.Context, spec IndexSpec) (Index, error) {
 			return x, nil
 		}
 	}
-	return Index{Name: d.Name, Kind: d.Kind, Columns: spec.Columns, Params: d.Params, Created: d.Created}, err
+	return defined, err
 }
 
 func buildOptions(names []string, anew bool, progress func(IndexProgress)) overlay.BuildOptions {
@@ -102,7 +106,7 @@ func (t *Table) Indexes(ctx context.Context) ([]Index, error) {
 	var out []Index
 	for _, s := range list {
 		out = append(out, Index{Name: s.Name, Kind: s.Kind, Columns: s.Columns, Params: s.Params, Created: s.Created,
-			Files: s.Files, Covered: s.Covered, Bytes: s.Bytes, Damaged: s.Damaged})
+			Files: s.Files, Covered: s.Covered, Rows: s.Rows, RowsCovered: s.InIndex, Bytes: s.Bytes, Damaged: s.Damaged})
 	}
 	return out, nil
 }
@@ -160,6 +164,21 @@ func (db *DB) WaitForIndexes(ctx context.Context) error { return db.overlays.Wai
 
 // BuildingIndexes tells whether an index build waits or runs in this process.
 func (db *DB) BuildingIndexes() bool { return db.overlays.Busy() }
+
+// IndexBuild is the build of the indexes of a table that waits or runs in the background.
+type IndexBuild struct {
+	Table string
+	IndexProgress
+}
+
+// IndexBuilds lists the builds that wait or run in this process, the running one first.
+func (db *DB) IndexBuilds() []IndexBuild {
+	var out []IndexBuild
+	for _, b := range db.overlays.Builds() {
+		out = append(out, IndexBuild{Table: b.Table, IndexProgress: IndexProgress(b.Progress)})
+	}
+	return out
+}
 
 // Event is something that a person may want to know and that no call fails for, such as a damaged index.
 type Event struct {

@@ -107,7 +107,11 @@ func (db *DB) CreateTable(ctx context.Context, name string, spec TableSpec) (*Ta
 	if err != nil {
 		return nil, err
 	}
-	return &Table{db: db, id: id}, db.env.Created(ctx, l)
+	if err := db.env.Created(ctx, l); err != nil {
+		_ = db.catalog.Drop(context.WithoutCancel(ctx), id)
+		return nil, err
+	}
+	return &Table{db: db, id: id}, nil
 }
 
 func (t *Table) load(ctx context.Context) (*lake.Table, error) { return t.db.catalog.Load(ctx, t.id) }

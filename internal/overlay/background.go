@@ -2,6 +2,7 @@ package overlay
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"time"
 
@@ -17,6 +18,7 @@ type background struct {
 	queue   []*job
 	byTable map[string]*job // waiting or running
 	running bool
+	current *job
 	ctx     context.Context
 	cancel  context.CancelFunc
 	done    chan struct{} // closed when nothing runs
@@ -24,11 +26,36 @@ type background struct {
 
 // job is the build of a table.
 type job struct {
-	o     *Overlay
-	t     *lake.Table
-	again bool // asked for while it ran
-	ended chan struct{}
-	err   error
+	o      *Overlay
+	t      *lake.Table
+	ctx    context.Context
+	cancel context.CancelFunc
+	again  bool // asked for while it ran
+	ended  chan struct{}
+	err    error
+
+	progress Progress // of the build that runs
+}
+
+// Running is the build of a table that waits or runs.
+type Running struct {
+	Table string
+	Progress
+}
+
+// Builds lists what waits and runs in this process, in the order in which it will end.
+func (s *Set) Builds() []Running {
+	b := &s.background
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	var out []Running
+	if b.current != nil {
+		out = append(out, Running{b.current.o.table, b.current.progress})
+	}
+	for _, j := range b.queue {
+		out = append(out, Running{Table: j.o.table})
+	}
+	return out
 }
 
 // Follow builds in the background what the indexes of a table lack. It is called after a commit, and costs nothing when the
@@ -61,6 +88,7 @@ func (s *Set) Start(t *lake.Table) {
 		return
 	}
 	j := &job{o: s.Of(t), t: t, ended: make(chan struct{})}
+	j.ctx, j.cancel = context.WithCancel(b.ctx)
 	b.byTable[id] = j
 	b.queue = append(b.queue, j)
 	if !b.running {
@@ -77,6 +105,7 @@ func (b *background) run() {
 			for _, j := range b.queue {
 				j.err = errs.Wrap(errs.Canceled, "overlay.build", b.ctx.Err())
 				delete(b.byTable, j.t.UUID())
+				j.cancel()
 				close(j.ended)
 			}
 			b.queue, b.running = nil, false
@@ -85,19 +114,26 @@ func (b *background) run() {
 			return
 		}
 		j := b.queue[0]
-		b.queue = b.queue[1:]
+		b.queue, b.current = b.queue[1:], j
 		b.mu.Unlock()
 		for {
 			b.mu.Lock()
 			j.again = false
 			b.mu.Unlock()
-			if _, j.err = j.o.buildSafely(b.ctx, j.t); j.err != nil && b.ctx.Err() == nil {
+			tell := func(p Progress) {
+				b.mu.Lock()
+				defer b.mu.Unlock()
+				j.progress = p
+			}
+			if _, j.err = j.o.buildSafely(j.ctx, j.t, tell); j.err != nil && j.ctx.Err() == nil {
 				j.o.event(Event{What: "indexes could not be built in the background", Err: j.err})
 			}
 			b.mu.Lock()
-			if !j.again || b.ctx.Err() != nil {
+			if !j.again || j.ctx.Err() != nil {
 				delete(b.byTable, j.t.UUID())
+				j.cancel()
 				close(j.ended)
+				b.current = nil
 				b.mu.Unlock()
 				break
 			}
@@ -107,13 +143,13 @@ func (b *background) run() {
 }
 
 // buildSafely is Build for a goroutine of its own.
-func (o *Overlay) buildSafely(ctx context.Context, t *lake.Table) (r Report, err error) {
+func (o *Overlay) buildSafely(ctx context.Context, t *lake.Table, progress func(Progress)) (r Report, err error) {
 	defer func() {
 		if x := recover(); x != nil {
 			err = errs.Newf(errs.Internal, "overlay.build", "%v", x)
 		}
 	}()
-	return o.Build(ctx, t, BuildOptions{})
+	return o.Build(ctx, t, BuildOptions{Progress: progress})
 }
 
 // Wait returns when no build of the table is waiting or running in this process; the error is that of the last one.
@@ -156,6 +192,23 @@ func (s *Set) Busy() bool {
 	s.background.mu.Lock()
 	defer s.background.mu.Unlock()
 	return s.background.running
+}
+
+// end cancels the build of a table and waits for its end.
+func (b *background) end(tableUUID string) {
+	b.mu.Lock()
+	j := b.byTable[tableUUID]
+	if at := slices.Index(b.queue, j); j != nil && at >= 0 {
+		b.queue = slices.Delete(b.queue, at, at+1)
+		j.err = errs.New(errs.Canceled, "overlay.build", "the table is gone", errs.On(j.o.table))
+		delete(b.byTable, tableUUID)
+		close(j.ended)
+	}
+	b.mu.Unlock()
+	if j != nil {
+		j.cancel()
+		<-j.ended
+	}
 }
 
 // stop cancels builds and waits for their end.

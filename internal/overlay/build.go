@@ -9,6 +9,7 @@ import (
 	"slices"
 	"sort"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/apache/arrow-go/v18/arrow"
@@ -110,7 +111,7 @@ func (b *build) run(ctx context.Context) error {
 	}
 	b.schema = plan.Schema
 	for _, d := range v.Definitions() {
-		if b.opts.Only != nil && !slices.Contains(b.opts.Only, d.Name) {
+		if b.opts.Only != nil && !slices.ContainsFunc(b.opts.Only, func(n string) bool { return strings.EqualFold(n, d.Name) }) {
 			continue
 		}
 		if print, ok := fingerprint(&d, b.schema); ok { // else a column of it was dropped

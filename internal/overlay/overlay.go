@@ -24,6 +24,7 @@ package overlay
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -295,6 +296,10 @@ func (o *Overlay) Alter(ctx context.Context, name string, set map[string]string)
 			}
 			params[strings.ToLower(k)] = value
 		}
+		if maps.Equal(params, d.Params) {
+			out = d
+			return Edit{}, nil
+		}
 		old := d.ID
 		d.ID, d.Params = uuid.NewString(), params
 		out = d
@@ -337,6 +342,26 @@ func (o *Overlay) Drop(ctx context.Context, name string) error {
 	return err
 }
 
+// ColumnsDropped removes the indexes over columns that the table has no more. A failure leaves them, of no use, and is an
+// event: the columns are gone already.
+func (o *Overlay) ColumnsDropped(ctx context.Context, t *lake.Table) {
+	gone := func(v *Version) (ids []string) {
+		for _, d := range v.Definitions() {
+			if _, ok := fingerprint(&d, t.Schema()); !ok {
+				ids = append(ids, d.ID)
+			}
+		}
+		return ids
+	}
+	v, err := o.version(ctx)
+	if err == nil && len(gone(v)) > 0 && o.writable() == nil {
+		_, err = o.chain.Update(ctx, o.set.write, func(v *Version) (Edit, error) { return Edit{DropDefinitions: gone(v)}, nil })
+	}
+	if err != nil {
+		o.event(Event{Object: o.prefix, What: "indexes of dropped columns could not be removed", Err: err})
+	}
+}
+
 func find(v *Version, name string) (Definition, bool) {
 	for _, d := range v.Definitions() {
 		if strings.EqualFold(d.Name, name) {
@@ -355,6 +380,7 @@ func (s *Set) Remove(ctx context.Context, tableUUID string) error {
 	if s.write == nil {
 		return nil
 	}
+	s.background.end(tableUUID)
 	s.mu.Lock()
 	delete(s.open, tableUUID)
 	s.mu.Unlock()

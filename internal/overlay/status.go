@@ -125,6 +125,29 @@ func (o *Overlay) Files(ctx context.Context, t *lake.Table, yield func(FileStatu
 	return nil
 }
 
+// ArtifactStatus is an artifact with the name of its index; "" when the index was dropped.
+type ArtifactStatus struct {
+	*Artifact
+	Index   string
+	Damaged bool // found unreadable in this process
+}
+
+// Artifacts tells of every artifact that the newest version names, also those of files that only older snapshots hold.
+func (o *Overlay) Artifacts(ctx context.Context, yield func(ArtifactStatus)) error {
+	v, err := o.version(ctx)
+	if err != nil {
+		return err
+	}
+	names := map[string]string{}
+	for _, d := range v.Definitions() {
+		names[d.ID] = d.Name
+	}
+	for _, a := range v.Artifacts() {
+		yield(ArtifactStatus{Artifact: a, Index: names[a.Index], Damaged: o.set.cache.isBad(a)})
+	}
+	return nil
+}
+
 // The objects that a version no longer names stay so long, for readers and builders that are at work on an older one.
 const garbageAge = time.Hour
 

@@ -2,6 +2,7 @@ package sql
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/overlakedb/overlake/internal/errs"
@@ -52,6 +53,14 @@ func (q *statement) access(t *lake.Table, ref lake.Ref, plan *lake.Plan, filter 
 	if v == nil || err != nil {
 		return nil, err
 	}
+	if opts.Only != "" {
+		at := slices.IndexFunc(v.Indexes(), func(x *overlay.Index) bool { return strings.EqualFold(x.Name, opts.Only) })
+		if at < 0 {
+			opts.Hint, opts.Only = search.NoHint, "" // it speaks of another table
+		} else {
+			opts.Only, q.hintMet = v.Indexes()[at].Name, true
+		}
+	}
 	bound, err := t.Bind(ref, filter)
 	if err != nil {
 		return nil, err
@@ -77,6 +86,11 @@ func (q *statement) hint() (search.AccessOptions, error) {
 		o.Hint = map[string]search.Hint{"auto": search.NoHint, "on": search.UseIndex, "off": search.NoIndex}[v]
 	case "index":
 		o.Hint, o.Only = search.UseIndex, strings.TrimSpace(inside)
+		if o.Only != "" {
+			if t, err := lex.Tokens(o.Only); err == nil && len(t) == 1 && t[0].IsIdent() {
+				o.Only = t[0].Name()
+			}
+		}
 	case "no_index":
 		o.Hint = search.NoIndex
 	default:
@@ -84,4 +98,17 @@ func (q *statement) hint() (search.AccessOptions, error) {
 	}
 	q.hinted = &o
 	return o, nil
+}
+
+// explainHint tells what the hint or the setting of a statement did, if there is one.
+func (q *statement) explainHint() string {
+	switch o := q.hinted; {
+	case o == nil:
+		return ""
+	case o.Hint == search.NoIndex:
+		return "indexes are not used: the statement or the setting use_index says so"
+	case o.Only != "" && !q.hintMet:
+		return "hint index(" + o.Only + ") changes nothing: no table with a condition has an index of this name"
+	}
+	return ""
 }

@@ -1,6 +1,7 @@
 package sql
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/apache/arrow-go/v18/arrow"
@@ -34,7 +35,13 @@ func (q *statement) create(c *cursor) (*Result, error) {
 		}
 		return done("CREATE SCHEMA", -1), err
 	}
-	if !replace && c.accept("INDEX") {
+	if !replace && (c.peek().Is("INDEX") || c.peek().Is("UNIQUE")) {
+		if c.accept("UNIQUE") {
+			return nil, errs.Wrap(errs.Unsupported, "sql.index", lex.At(c.text, c.tokens[c.at-1].Start, "UNIQUE in CREATE INDEX is not supported: an index finds rows, it does not forbid any"), errs.Hint("leave UNIQUE out"))
+		}
+		if err := c.expect("INDEX"); err != nil {
+			return nil, err
+		}
 		return q.createIndex(c)
 	}
 	if !c.accept("TABLE") {
@@ -109,10 +116,14 @@ func (q *statement) create(c *cursor) (*Result, error) {
 	if quiet && errs.Is(err, errs.Exists) {
 		return done("CREATE TABLE", -1), nil
 	}
-	if err == nil {
-		err = q.s.env.Created(q.ctx, t)
+	if err != nil {
+		return nil, err
 	}
-	return done("CREATE TABLE", -1), err
+	if err := q.s.env.Created(q.ctx, t); err != nil {
+		_ = q.s.env.catalog.Drop(q.ctx, id)
+		return nil, err
+	}
+	return done("CREATE TABLE", -1), nil
 }
 
 // createAs makes a table from the rows of a query. A failure on the way leaves no table.
@@ -329,6 +340,9 @@ func (q *statement) alter(c *cursor) (*Result, error) {
 		if err != nil {
 			return nil, err
 		}
+		if _, given := props[lake.IndexColumnsKey]; given {
+			return nil, errs.New(errs.Unsupported, "sql.alter", "this property is read when a table is made", errs.On(lake.IndexColumnsKey), errs.Hint("CREATE INDEX ON %s (column)", t.Ident()))
+		}
 		_, err = t.SetProperties(q.ctx, props)
 		return ok, err
 	case c.accept("RESET"), c.accept("UNSET"):
@@ -368,10 +382,16 @@ func (q *statement) alter(c *cursor) (*Result, error) {
 	if err := c.end(); err != nil {
 		return nil, err
 	}
-	if len(changes) > 0 {
-		_, err = t.AlterSchema(q.ctx, changes...)
+	if len(changes) == 0 {
+		return ok, nil
 	}
-	return ok, err
+	if t, err = t.AlterSchema(q.ctx, changes...); err != nil {
+		return nil, err
+	}
+	if slices.ContainsFunc(changes, func(c lake.SchemaChange) bool { _, is := c.(lake.DropColumn); return is }) {
+		q.s.env.overlays.Of(t).ColumnsDropped(q.ctx, t)
+	}
+	return ok, nil
 }
 
 func (q *statement) schemaChange(c *cursor, t *lake.Table) (lake.SchemaChange, error) {

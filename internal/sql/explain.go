@@ -74,6 +74,9 @@ func (q *statement) explain(c *cursor) (*Result, error) {
 			say("  pruned with %s", s.filter)
 		}
 	}
+	if h := q.explainHint(); h != "" {
+		say("%s", h)
+	}
 	for _, n := range q.notes {
 		say("%s", n)
 	}

@@ -2,6 +2,8 @@ package sql
 
 import (
 	"context"
+	"maps"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -12,7 +14,8 @@ import (
 )
 
 // createIndex runs CREATE INDEX [CONCURRENTLY] [IF NOT EXISTS] [name] ON table [USING kind] (columns) [WITH (parameters)],
-// with the cursor behind INDEX. It returns when the index covers the table, or with async at once.
+// with the cursor behind INDEX. It returns when the index covers the table, or with async at once; so does IF NOT EXISTS
+// where the index is there.
 func (q *statement) createIndex(c *cursor) (*Result, error) {
 	c.accept("CONCURRENTLY") // every build lets readers and writers go on
 	quiet := c.accept("IF", "NOT", "EXISTS")
@@ -67,7 +70,7 @@ func (q *statement) createIndex(c *cursor) (*Result, error) {
 	o := q.s.env.overlays.Of(t)
 	d, err := o.Define(q.ctx, t, spec)
 	if quiet && errs.Is(err, errs.Exists) {
-		return done("CREATE INDEX", -1), nil
+		err = nil // its build may have been interrupted
 	}
 	if err != nil {
 		return nil, err
@@ -85,7 +88,7 @@ func indexError(err error, name string) error {
 	if err == nil {
 		return nil
 	}
-	return errs.With(err, errs.Hint("the index %s is there and covers a part of the table; REINDEX INDEX %s goes on, DROP INDEX %s removes it", name, quoteIdent(name), quoteIdent(name)))
+	return errs.With(err, errs.Hint("the index %s is there and covers a part of the table; CREATE INDEX IF NOT EXISTS goes on, DROP INDEX %s removes it", name, quoteIdent(name)))
 }
 
 // indexColumns reads the columns of CREATE INDEX. Order and operator classes that other databases know are refused unless
@@ -97,12 +100,21 @@ func (c *cursor) indexColumns() ([]string, error) {
 	var out []string
 	for {
 		at := c.peek().Start
+		expression := func() error {
+			return errs.Wrap(errs.Unsupported, "sql.index", lex.At(c.text, at, "indexes on expressions are not supported"), errs.Hint("name a column"))
+		}
+		if c.peek().Is("(") {
+			return nil, expression()
+		}
 		name, err := c.name("a column")
 		if err != nil {
 			return nil, err
 		}
-		if c.peek().Is("(") {
-			return nil, errs.Wrap(errs.Unsupported, "sql.index", lex.At(c.text, at, "indexes on expressions are not supported"))
+		if c.peek().Kind == lex.Op || c.peek().Is("(") || c.peek().Is("::") || c.peek().Is("[") {
+			return nil, expression()
+		}
+		if c.peek().Is("COLLATE") {
+			return nil, errs.Wrap(errs.Unsupported, "sql.index", lex.At(c.text, c.peek().Start, "COLLATE in CREATE INDEX is not supported: text is compared byte by byte"))
 		}
 		out = append(out, name)
 		c.accept("ASC")
@@ -183,33 +195,26 @@ func (q *statement) findIndex(c *cursor) (*lake.Table, string, error) {
 	if len(parts) == 2 {
 		schema = parts[0]
 	}
-	ids, err := q.s.env.catalog.Tables(q.ctx, schema)
-	if err != nil {
-		return nil, "", err
-	}
 	var found *lake.Table
 	var names []string
-	for _, id := range ids {
-		t, err := q.table(id)
-		if errs.Is(err, errs.NotFound) {
-			continue
-		}
+	err = q.eachTableOf(schema, func(t *lake.Table) error {
+		list, err := q.s.env.overlays.Of(t).List(q.ctx)
 		if err != nil {
-			return nil, "", err
+			return err
 		}
-		v, err := q.s.env.overlays.Of(t).List(q.ctx)
-		if err != nil {
-			return nil, "", err
-		}
-		for _, d := range v {
+		for _, d := range list {
 			names = append(names, d.Name)
 			if strings.EqualFold(d.Name, name) {
 				if found != nil {
-					return nil, "", errs.New(errs.Invalid, "sql.index", "several tables have an index of this name", errs.On(name), errs.Hint("name the table too: %s ON %s", quoteIdent(name), id))
+					return errs.New(errs.Invalid, "sql.index", "several tables have an index of this name", errs.On(name), errs.Hint("name the table too: %s ON %s", quoteIdent(name), t.Ident()))
 				}
 				found = t
 			}
 		}
+		return nil
+	})
+	if err != nil {
+		return nil, "", err
 	}
 	if found == nil {
 		hint := "SHOW INDEXES FROM t lists those of a table"
@@ -337,19 +342,12 @@ func (q *statement) showIndexes(c *cursor) (*Result, error) {
 		q.s.mu.Lock()
 		schema := q.s.schema
 		q.s.mu.Unlock()
-		ids, err := q.s.env.catalog.Tables(q.ctx, schema)
+		err := q.eachTableOf(schema, func(t *lake.Table) error {
+			tables = append(tables, t)
+			return nil
+		})
 		if err != nil {
 			return nil, err
-		}
-		for _, id := range ids {
-			t, err := q.table(id)
-			if errs.Is(err, errs.NotFound) {
-				continue
-			}
-			if err != nil {
-				return nil, err
-			}
-			tables = append(tables, t)
 		}
 	}
 	rows := [][]string{}
@@ -368,23 +366,20 @@ func (q *statement) showIndexes(c *cursor) (*Result, error) {
 
 func paramText(params map[string]string) string {
 	var parts []string
-	for k, v := range params {
-		parts = append(parts, k+" = "+v)
+	for _, k := range slices.Sorted(maps.Keys(params)) {
+		parts = append(parts, k+" = "+params[k])
 	}
 	return strings.Join(parts, ", ")
 }
 
-// indexColumnsProperty lists the columns of a new table that get a bitmap index each, separated by commas.
-const indexColumnsProperty = "overlake.index.columns"
-
 // Created is told of a new table: it gets the indexes that its properties ask for.
 func (e *Env) Created(ctx context.Context, t *lake.Table) error {
-	for name := range strings.SplitSeq(t.Properties()[indexColumnsProperty], ",") {
+	for name := range strings.SplitSeq(t.Properties()[lake.IndexColumnsKey], ",") {
 		if name = strings.TrimSpace(name); name == "" {
 			continue
 		}
 		if _, err := e.overlays.Of(t).Define(ctx, t, overlay.Spec{Columns: []string{name}}); err != nil {
-			return errs.With(err, errs.On(indexColumnsProperty))
+			return errs.With(err, errs.On(lake.IndexColumnsKey))
 		}
 	}
 	return nil

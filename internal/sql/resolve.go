@@ -41,7 +41,7 @@ type source struct {
 	node   node
 	name   string // what columns are qualified by
 	base   *lake.Table
-	id     lake.Ident
+	id     lake.Ident // of base, or of a view
 	ref    lake.Ref
 	query  node // of a subquery or a CTE
 	scope  *ctes
@@ -337,11 +337,14 @@ func (r *resolver) baseTable(n node, with *ctes, sc *scope) error {
 			parts = append(parts, p)
 		}
 	}
-	if strings.EqualFold(schema, "information_schema") {
-		sql, err := r.q.informationSchema(name)
+	if v, err := findView(schema, name); err != nil {
+		return err
+	} else if v != nil {
+		sql, err := r.q.systemView(v)
 		if err != nil {
 			return err
 		}
+		s.id = lake.Ident{Namespace: v.schema, Name: v.name}
 		sc.sources = append(sc.sources, s)
 		return r.replaceTable(s, len(parts), sql)
 	}
@@ -500,7 +503,7 @@ func (r *resolver) shorten(n node, sc *scope) {
 		for _, s := range sc.sources {
 			a, _ := names[0].(string)
 			b, _ := names[1].(string)
-			if s.base != nil && strings.EqualFold(s.id.Namespace, a) && strings.EqualFold(s.name, b) {
+			if s.id.Namespace != "" && strings.EqualFold(s.id.Namespace, a) && strings.EqualFold(s.name, b) {
 				if i := r.token(location(n)); i >= 0 && i+2 < len(r.tokens) {
 					r.edits = append(r.edits, lex.Edit{Start: r.tokens[i].Start, End: r.tokens[i+2].Start})
 				}

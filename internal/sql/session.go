@@ -112,6 +112,7 @@ type statement struct {
 	tables  map[lake.Ident]*lake.Table
 	views   map[string]*overlay.View // of the tables, by what they are read by
 	hinted  *search.AccessOptions
+	hintMet bool // the index that the hint names is there
 }
 
 func (q *statement) close() {
@@ -165,9 +166,9 @@ func (q *statement) run() (*Result, error) {
 
 var knownStatements = map[string]bool{"UPDATE": true, "DELETE": true, "MERGE": true, "TRUNCATE": true, "VACUUM": true, "ANALYZE": true, "CALL": true,
 	"PRAGMA": true, "ATTACH": true, "DETACH": true, "INSTALL": true, "LOAD": true, "PREPARE": true, "EXECUTE": true, "DEALLOCATE": true, "GRANT": true,
-	"REVOKE": true, "IMPORT": true, "EXPORT": true, "CHECKPOINT": true, "COMMENT": true, "REINDEX": true, "OPTIMIZE": true, "REFRESH": true}
+	"REVOKE": true, "IMPORT": true, "EXPORT": true, "CHECKPOINT": true, "COMMENT": true, "OPTIMIZE": true, "REFRESH": true}
 
-var beginnings = []string{"SELECT", "WITH", "INSERT", "CREATE", "DROP", "ALTER", "SHOW", "DESCRIBE", "EXPLAIN", "COPY", "SET", "USE", "VALUES", "FROM"}
+var beginnings = []string{"SELECT", "WITH", "INSERT", "CREATE", "DROP", "ALTER", "SHOW", "DESCRIBE", "EXPLAIN", "COPY", "SET", "USE", "VALUES", "FROM", "REINDEX"}
 
 func nearestStatement(word string) string {
 	if best := errs.Nearest(word, beginnings, 2); best != "" {
