@@ -400,15 +400,15 @@ func TestIndexAnswersAsItsRowsDo(t *testing.T) {
 				for _, rows := range []int{1, 60, 7000} {
 					d := makeData(rng, rows, shape, false, name)
 					artifact, stats := d.build(t, bitmap.BuildOptions{})
-					d.check(t, rng, artifact, stats, 25)
+					d.check(t, rng, artifact, stats, 8)
 					d = makeData(rng, rows/2+1, shape, true, name)
 					artifact, stats = d.build(t, bitmap.BuildOptions{})
-					d.check(t, rng, artifact, stats, 10)
+					d.check(t, rng, artifact, stats, 6)
 				}
 				second := names[rng.IntN(len(names))]
 				d := makeData(rng, 4000, shape, rng.IntN(2) == 0, name, second)
 				artifact, stats := d.build(t, bitmap.BuildOptions{})
-				d.check(t, rng, artifact, stats, 25)
+				d.check(t, rng, artifact, stats, 8)
 			}
 		})
 	}
