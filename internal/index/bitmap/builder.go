@@ -33,7 +33,6 @@ type Builder struct {
 	err     error // why it cannot go on
 
 	next     int64 // the least row that may come next
-	some     bool  // a row was added
 	postings []posting
 	spare    []posting
 	nulls    []uint64

@@ -392,10 +392,7 @@ func (d *data) check(t *testing.T, rng *rand.Rand, artifact []byte, stats bitmap
 }
 
 func TestIndexAnswersAsItsRowsDo(t *testing.T) {
-	var names []string
-	for _, name := range slices.Sorted(maps.Keys(columns)) {
-		names = append(names, name)
-	}
+	names := slices.Sorted(maps.Keys(columns))
 	for _, shape := range slices.Sorted(maps.Keys(shapes)) {
 		t.Run(shape, func(t *testing.T) {
 			t.Parallel()
