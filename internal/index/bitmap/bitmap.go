@@ -59,8 +59,11 @@ const (
 	ownBlocks        = 1024    // a key with so many rows has blocks of its own
 )
 
-// blockBits is the estimated size at which a block is closed, in bits.
-const blockBits = 8 << 13
+// A block is closed at this size, which is estimated, and a block of many keys at this number of postings too.
+const (
+	blockBits     = 8 << 13
+	blockPostings = 2048
+)
 
 // maxKinds bounds the columns of a composite index.
 const maxKinds = 64

@@ -125,8 +125,20 @@ func (b *Builder) fail(err error) error {
 	return err
 }
 
+// reserve makes room for so many postings more. It doubles the room, but not beyond what the memory allows to be filled.
+func (b *Builder) reserve(n int) {
+	if cap(b.postings)-len(b.postings) >= n {
+		return
+	}
+	room := max(min(2*cap(b.postings), int(b.memory/postingBytes)), len(b.postings)+n, 4*addRows)
+	grown := make([]posting, len(b.postings), room)
+	copy(grown, b.postings)
+	b.postings = grown
+}
+
 // add takes the rows from ≤ i < to of the arrays.
 func (b *Builder) add(first uint64, from, to int) {
+	b.reserve(to - from)
 	c := &b.column[0]
 	switch {
 	case len(b.columns) > 1:
@@ -182,10 +194,15 @@ func (b *Builder) addKey(key []byte, row uint64) {
 	b.postings = append(b.postings, posting{b.table.number(&b.keys, key, len(b.postings)), row})
 }
 
+// What is held for each posting, and for each key that is not eight bytes, with what sorting will take.
+const (
+	postingBytes = 2 * 16
+	keyBytes     = 8 + 16 + 4
+)
+
 // held is what the postings take, with what sorting them will.
 func (b *Builder) held() int64 {
-	n := int64(len(b.postings))*32 + int64(len(b.nulls))*8
-	return n + int64(len(b.keys.text)) + int64(len(b.keys.ends))*(8+32+8) + b.table.memory()
+	return int64(len(b.postings))*postingBytes + int64(len(b.nulls))*8 + int64(len(b.keys.text)) + int64(len(b.keys.ends))*keyBytes + b.table.memory()
 }
 
 // emit sorts the postings, hands them to the sink and forgets them.

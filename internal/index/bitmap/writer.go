@@ -82,7 +82,7 @@ func (w *blockWriter) endGroup(next int) error {
 		return w.flushOne()
 	case n == 0:
 		return nil
-	case n == maxBlockKeys || w.bits >= blockBits || len(w.keys.text)+next > maxKeyBytes || len(w.rows) > maxBlockPostings-ownBlocks:
+	case n == maxBlockKeys || w.bits >= blockBits || len(w.rows) >= blockPostings || len(w.keys.text)+next > maxKeyBytes:
 		return w.flushMany(n, len(w.rows))
 	}
 	return nil
