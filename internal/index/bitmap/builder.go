@@ -33,6 +33,7 @@ type Builder struct {
 	err     error // why it cannot go on
 
 	next     int64 // the least row that may come next
+	tooLong  int   // the length of a key that is too long
 	postings []posting
 	spare    []posting
 	nulls    []uint64
@@ -107,7 +108,10 @@ func (b *Builder) Add(ctx context.Context, first int64, columns ...arrow.Array) 
 			return b.fail(errs.Wrap(errs.Canceled, op, err))
 		}
 		b.add(uint64(first), from, min(from+addRows, n))
-		if b.held() > b.memory {
+		if b.tooLong > 0 {
+			return b.fail(errs.Newf(errs.Unsupported, op, "a value of %d bytes is too long for an index", b.tooLong))
+		}
+		if b.held() > b.memory || len(b.postings) > maxPostings {
 			if err := b.spillRun(ctx); err != nil {
 				return b.fail(err)
 			}
@@ -117,8 +121,11 @@ func (b *Builder) Add(ctx context.Context, first int64, columns ...arrow.Array) 
 	return nil
 }
 
-// maxRow bounds rows, so that no sum of them overflows.
-const maxRow = 1 << 60
+const (
+	maxRow      = 1 << 60 // bounds rows, so that no sum of them overflows
+	maxKey      = 1 << 26 // bytes of a key
+	maxPostings = 1 << 31 // postings that are sorted at once, which are counted in 32 bits
+)
 
 func (b *Builder) fail(err error) error {
 	b.err = err
@@ -191,6 +198,10 @@ func (b *Builder) appendValue(dst []byte, column, i int) []byte {
 }
 
 func (b *Builder) addKey(key []byte, row uint64) {
+	if len(key) > maxKey {
+		b.tooLong = len(key)
+		return
+	}
 	b.postings = append(b.postings, posting{b.table.number(&b.keys, key, len(b.postings)), row})
 }
 

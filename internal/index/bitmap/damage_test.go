@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/apache/arrow-go/v18/arrow"
@@ -156,8 +157,8 @@ type counting struct {
 }
 
 func (c counting) ReadAtContext(ctx context.Context, p []byte, off int64) (int, error) {
-	*c.reads++
-	*c.bytes += int64(len(p))
+	atomic.AddInt64(c.reads, 1)
+	atomic.AddInt64(c.bytes, int64(len(p)))
 	return c.blob.ReadAtContext(ctx, p, off)
 }
 
@@ -291,6 +292,14 @@ func TestWrongUse(t *testing.T) {
 	}
 	if _, err := b.Finish(ctx, io.Discard, 7); !errs.Is(err, errs.Invalid) {
 		t.Errorf("fewer rows than were added: %v", err)
+	}
+	long, err := bitmap.NewBuilder(bitmap.BuildOptions{Columns: []predicate.KeyKind{predicate.Bytes}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	texts.Append(strings.Repeat("x", 1<<26+1))
+	if err := long.Add(ctx, 0, texts.NewArray()); !errs.Is(err, errs.Unsupported) {
+		t.Errorf("a key that is too long: %v", err)
 	}
 	empty, err := bitmap.NewBuilder(bitmap.BuildOptions{Columns: []predicate.KeyKind{predicate.Bytes}})
 	if err != nil {

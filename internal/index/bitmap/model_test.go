@@ -417,8 +417,8 @@ func TestIndexAnswersAsItsRowsDo(t *testing.T) {
 
 func TestSpilledIndexIsTheSame(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 3))
-	for _, shape := range []string{"unique", "few", "some", "runs", "skewed", "none"} {
-		for _, names := range [][]string{{"int64"}, {"string"}, {"decimal"}, {"numbered", "float64"}} {
+	for i, shape := range []string{"unique", "few", "some", "skewed", "none"} {
+		for _, names := range [][][]string{{{"int64"}, {"string"}}, {{"decimal"}, {"numbered", "float64"}}}[i%2] {
 			d := makeData(rng, 80_000, shape, false, names...)
 			want, stats := d.build(t, bitmap.BuildOptions{})
 			open := 0

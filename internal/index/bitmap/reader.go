@@ -216,7 +216,11 @@ func (r *Reader) read(ctx context.Context, parts []part, visit func(p part, b []
 		return errs.Wrap(errs.Canceled, op, err)
 	}
 	w := blocks.Get().(*work)
-	defer blocks.Put(w)
+	defer func() {
+		if cap(w.buf) <= 2*joinSize {
+			blocks.Put(w)
+		}
+	}()
 	start := d.offsets[parts[0].block]
 	n := int(d.offsets[parts[len(parts)-1].block+1] - start)
 	w.buf = slices.Grow(w.buf[:0], n+listPad)
