@@ -21,6 +21,7 @@ import (
 	"github.com/overlakedb/overlake/internal/errs"
 	"github.com/overlakedb/overlake/internal/index/bitmap"
 	"github.com/overlakedb/overlake/internal/predicate"
+	"github.com/overlakedb/overlake/internal/testenv"
 )
 
 // blob is an artifact in memory.
@@ -396,7 +397,12 @@ func TestIndexAnswersAsItsRowsDo(t *testing.T) {
 	for _, shape := range slices.Sorted(maps.Keys(shapes)) {
 		t.Run(shape, func(t *testing.T) {
 			t.Parallel()
-			for n, name := range names {
+			rounds := 1
+			if testenv.Deep() {
+				rounds = 20
+			}
+			for n := range rounds * len(names) {
+				name := names[n%len(names)]
 				rng := rand.New(rand.NewPCG(uint64(n), 11))
 				for _, rows := range []int{1, 60, 7000} {
 					d := makeData(rng, rows, shape, false, name)
