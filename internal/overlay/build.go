@@ -257,15 +257,9 @@ type maker struct {
 	def     int
 	columns []int // positions in the batches that are read
 	add     func(ctx context.Context, first int64, columns []arrow.Array) error
-	finish  func(ctx context.Context, w io.Writer, rows int64) (Stats, error)
+	finish  func(ctx context.Context, w io.Writer, rows int64) (nulls, distinct int64, err error)
 	close   func() error
 	kind    string // of the blob
-}
-
-// Stats is what is known of the values of an artifact.
-type Stats struct {
-	Nulls, Distinct int64
-	Min, Max        []byte
 }
 
 // artifacts reads the files of a group and writes an artifact for each index that misses them.
@@ -347,14 +341,14 @@ func (b *build) maker(d, at int, names *[]string) (*maker, error) {
 		if v, ok := def.Params["fpr"]; ok {
 			fpr, _ = strconv.ParseFloat(v, 64)
 		}
-		x, err := bloom.NewBuilder(bloom.BuildOptions{FPR: fpr, Kind: kinds[0], Memory: memory})
+		x, err := bloom.NewBuilder(fpr, kinds[0], memory)
 		if err != nil {
 			return nil, err
 		}
-		m.add = func(ctx context.Context, _ int64, columns []arrow.Array) error { return x.Add(ctx, columns[0]) }
-		m.finish = func(ctx context.Context, w io.Writer, rows int64) (Stats, error) {
-			s, err := x.Finish(ctx, w, rows)
-			return Stats{Nulls: s.Nulls, Distinct: s.Distinct}, err
+		m.add = func(ctx context.Context, _ int64, columns []arrow.Array) error { return x.Add(columns[0]) }
+		m.finish = func(ctx context.Context, w io.Writer, rows int64) (nulls, distinct int64, err error) {
+			s, err := x.Finish(w, rows)
+			return s.Nulls, s.Distinct, err
 		}
 		m.close = func() error { return nil }
 		return m, nil
@@ -366,20 +360,12 @@ func (b *build) maker(d, at int, names *[]string) (*maker, error) {
 	m.add = func(ctx context.Context, first int64, columns []arrow.Array) error {
 		return x.Add(ctx, first, columns...)
 	}
-	m.finish = func(ctx context.Context, w io.Writer, rows int64) (Stats, error) {
+	m.finish = func(ctx context.Context, w io.Writer, rows int64) (nulls, distinct int64, err error) {
 		s, err := x.Finish(ctx, w, rows)
-		return Stats{Nulls: s.Nulls, Distinct: s.Distinct, Min: clip(s.Min), Max: clip(s.Max)}, err
+		return s.Nulls, s.Distinct, err
 	}
 	m.close = x.Close
 	return m, nil
-}
-
-// clip leaves long keys out of manifests.
-func clip(key []byte) []byte {
-	if len(key) > 64 {
-		return nil
-	}
-	return key
 }
 
 func blobType(kind string) string { return "overlake-" + kind + "-v1" }
@@ -482,8 +468,7 @@ func (bu *bundle) add(ctx context.Context, m *maker, a *Artifact, fields []int) 
 	if err != nil {
 		return err
 	}
-	st, err := m.finish(ctx, out, a.Rows)
-	if err != nil {
+	if a.Nulls, a.Distinct, err = m.finish(ctx, out, a.Rows); err != nil {
 		return err
 	}
 	blob, err := out.Close()
@@ -491,7 +476,6 @@ func (bu *bundle) add(ctx context.Context, m *maker, a *Artifact, fields []int) 
 		return err
 	}
 	a.Bundle, a.Offset, a.Length, a.CRC = bu.name, blob.Offset, blob.Length, blob.Properties[puffin.PropertyCRC32C]
-	a.Nulls, a.Distinct, a.Min, a.Max = st.Nulls, st.Distinct, st.Min, st.Max
 	bu.made = append(bu.made, *a)
 	return nil
 }

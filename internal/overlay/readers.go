@@ -106,7 +106,7 @@ func (c *readers) read(ctx context.Context, a *Artifact) (*reader, int64, error)
 		}
 	case blobType(Bloom):
 		if r.bloom, err = bloom.Open(ctx, src, a.Length); err == nil {
-			size, rows = r.bloom.Memory(), r.bloom.Rows()
+			size, rows = r.bloom.Memory(), r.bloom.Stats().Rows
 		}
 	default:
 		err = errs.New(errs.Unsupported, "overlay.open", "the artifact is of a kind that this version does not know", errs.On(a.Type))

@@ -277,7 +277,7 @@ func (f *OnFile) Walk(ctx context.Context, keys predicate.Ranges, descending boo
 // reader is an opened artifact.
 type reader struct {
 	bitmap *bitmap.Reader
-	bloom  *bloom.Reader
+	bloom  *bloom.Filter
 	rows   int64
 }
 

@@ -2,7 +2,9 @@ package row
 
 import (
 	"iter"
+	"math/bits"
 
+	"github.com/RoaringBitmap/roaring/v2"
 	"github.com/RoaringBitmap/roaring/v2/roaring64"
 )
 
@@ -18,6 +20,21 @@ func BitmapOf(positions ...int64) *Bitmap {
 	b := NewBitmap()
 	b.AddMany(positions)
 	return b
+}
+
+// FromWords is the set of the bits of a dense array, the reverse of Words. The set takes the array: the caller leaves it.
+func FromWords(words []uint64) *Bitmap {
+	const chunk = 1 << 32 / 64 // what the lower half of a position covers
+	out := NewBitmap()
+	if low := roaring.FromDense(words[:min(len(words), chunk)], false); !low.IsEmpty() {
+		out.b = *roaring64.Roaring32AsRoaring64(low)
+	}
+	for i := chunk; i < len(words); i++ {
+		for w := words[i]; w != 0; w &= w - 1 {
+			out.b.Add(uint64(i)*64 + uint64(bits.TrailingZeros64(w)))
+		}
+	}
+	return out
 }
 
 // Add puts a position into the set.

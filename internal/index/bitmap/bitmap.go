@@ -53,14 +53,17 @@ type SpillFile interface {
 
 // The measures of blocks. A reader takes what is within them and no more, so they are part of the format.
 const (
-	maxBlockKeys     = 2048    // keys of a block of many keys
+	maxBlockKeys     = 1024    // keys of a block of many keys
 	maxKeyBytes      = 1 << 18 // bytes of the keys of such a block, written out, unless it is one key
 	maxBlockPostings = 1 << 16 // postings of a block
 	ownBlocks        = 1024    // a key with so many rows has blocks of its own
 )
 
-// blockBits is the estimated size at which a block is closed, in bits.
-const blockBits = 16 << 13
+// A block is closed at this size, which is estimated, and a block of many keys at this number of postings too.
+const (
+	blockBits     = 8 << 13
+	blockPostings = 2048
+)
 
 // maxKinds bounds the columns of a composite index.
 const maxKinds = 64

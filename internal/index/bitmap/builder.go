@@ -33,7 +33,7 @@ type Builder struct {
 	err     error // why it cannot go on
 
 	next     int64 // the least row that may come next
-	some     bool  // a row was added
+	tooLong  int   // the length of a key that is too long
 	postings []posting
 	spare    []posting
 	nulls    []uint64
@@ -108,7 +108,10 @@ func (b *Builder) Add(ctx context.Context, first int64, columns ...arrow.Array) 
 			return b.fail(errs.Wrap(errs.Canceled, op, err))
 		}
 		b.add(uint64(first), from, min(from+addRows, n))
-		if b.held() > b.memory {
+		if b.tooLong > 0 {
+			return b.fail(errs.Newf(errs.Unsupported, op, "a value of %d bytes is too long for an index", b.tooLong))
+		}
+		if b.held() > b.memory || len(b.postings) > maxPostings {
 			if err := b.spillRun(ctx); err != nil {
 				return b.fail(err)
 			}
@@ -118,16 +121,31 @@ func (b *Builder) Add(ctx context.Context, first int64, columns ...arrow.Array) 
 	return nil
 }
 
-// maxRow bounds rows, so that no sum of them overflows.
-const maxRow = 1 << 60
+const (
+	maxRow      = 1 << 60 // bounds rows, so that no sum of them overflows
+	maxKey      = 1 << 26 // bytes of a key
+	maxPostings = 1 << 31 // postings that are sorted at once, which are counted in 32 bits
+)
 
 func (b *Builder) fail(err error) error {
 	b.err = err
 	return err
 }
 
+// reserve makes room for so many postings more. It doubles the room, but not beyond what the memory allows to be filled.
+func (b *Builder) reserve(n int) {
+	if cap(b.postings)-len(b.postings) >= n {
+		return
+	}
+	room := max(min(2*cap(b.postings), int(b.memory/postingBytes)), len(b.postings)+n, 4*addRows)
+	grown := make([]posting, len(b.postings), room)
+	copy(grown, b.postings)
+	b.postings = grown
+}
+
 // add takes the rows from ≤ i < to of the arrays.
 func (b *Builder) add(first uint64, from, to int) {
+	b.reserve(to - from)
 	c := &b.column[0]
 	switch {
 	case len(b.columns) > 1:
@@ -180,13 +198,22 @@ func (b *Builder) appendValue(dst []byte, column, i int) []byte {
 }
 
 func (b *Builder) addKey(key []byte, row uint64) {
+	if len(key) > maxKey {
+		b.tooLong = len(key)
+		return
+	}
 	b.postings = append(b.postings, posting{b.table.number(&b.keys, key, len(b.postings)), row})
 }
 
+// What is held for each posting, and for each key that is not eight bytes, with what sorting will take.
+const (
+	postingBytes = 2 * 16
+	keyBytes     = 8 + 16 + 4
+)
+
 // held is what the postings take, with what sorting them will.
 func (b *Builder) held() int64 {
-	n := int64(len(b.postings))*32 + int64(len(b.nulls))*8
-	return n + int64(len(b.keys.text)) + int64(len(b.keys.ends))*(8+32+8) + b.table.memory()
+	return int64(len(b.postings))*postingBytes + int64(len(b.nulls))*8 + int64(len(b.keys.text)) + int64(len(b.keys.ends))*keyBytes + b.table.memory()
 }
 
 // emit sorts the postings, hands them to the sink and forgets them.

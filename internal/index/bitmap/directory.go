@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/binary"
 	"errors"
-	"hash/crc32"
 	"math"
 	"slices"
 	"sort"
@@ -146,14 +145,14 @@ func (d *directory) append(dst []byte) []byte {
 		}
 	}
 	size := uint64(len(dst) - start)
-	sum := crc32.Checksum(dst[start:], castagnoli)
+	sum := sumOf(dst[start:])
 	at := len(dst)
 	dst = binary.LittleEndian.AppendUint64(dst, size)
 	dst = binary.LittleEndian.AppendUint64(dst, uint64(d.offsets[n])+size+tailSize)
 	dst = binary.LittleEndian.AppendUint32(dst, sum)
 	dst = binary.LittleEndian.AppendUint16(dst, formatVersion)
 	dst = binary.LittleEndian.AppendUint16(dst, 0)
-	dst = binary.LittleEndian.AppendUint32(dst, crc32.Checksum(dst[at:], castagnoli))
+	dst = binary.LittleEndian.AppendUint32(dst, sumOf(dst[at:]))
 	return append(dst, magic...)
 }
 
@@ -163,7 +162,7 @@ func tailOf(b []byte, size int64) (dir int64, sum uint32, err error) {
 	if len(b) != tailSize || string(b[28:]) != magic {
 		return 0, 0, corrupt(op, "it does not end in its mark")
 	}
-	if crc32.Checksum(b[:24], castagnoli) != binary.LittleEndian.Uint32(b[24:]) {
+	if sumOf(b[:24]) != binary.LittleEndian.Uint32(b[24:]) {
 		return 0, 0, corrupt(op, "the checksum of its tail is wrong")
 	}
 	if v := binary.LittleEndian.Uint16(b[20:]); v != formatVersion || b[22] != 0 || b[23] != 0 {

@@ -2,7 +2,6 @@ package bitmap
 
 import (
 	"context"
-	"math/bits"
 	"slices"
 	"sync"
 
@@ -21,9 +20,9 @@ func (r *Reader) Find(ctx context.Context, keys predicate.Ranges, null bool) (*r
 		}
 	}
 	parts = append(parts, d.parts(keys)...)
-	_, most := r.Estimate(keys, null)
+	least, _ := r.Estimate(keys, null)
 	var mu sync.Mutex
-	out := newRowSet(d.rows, most)
+	out := newRowSet(d.rows, least)
 	err := r.each(ctx, parts, func(p part, b []byte, bl *block) error {
 		n, postings := int(d.keys[p.block]), int(d.before[p.block+1]-d.before[p.block])
 		if n == 0 {
@@ -62,28 +61,44 @@ func (r *Reader) Find(ctx context.Context, keys predicate.Ranges, null bool) (*r
 	return out.bitmap(), nil
 }
 
-// rowSet gathers rows in any order: as a bit for each row of the column when they are many, else as a list.
+// rowSet gathers rows in any order: few as a list, many as a bit for each row of the column.
 type rowSet struct {
-	words []uint64
 	list  []int64
+	most  int // how long the list may become
+	words []uint64
+	rows  int64 // of the column
 }
 
-// denseShare is how many rows of the column there may be for one that is found, for a bit for each to be cheaper.
+// denseShare is how many rows of the column there may be for one that is found, for bits to be cheaper than sorting.
 const denseShare = 1024
 
-func newRowSet(rows, most int64) *rowSet {
-	if most > 64 && rows/most <= denseShare {
-		return &rowSet{words: make([]uint64, (rows+63)/64)}
+// newRowSet makes a set of at least so many rows.
+func newRowSet(rows, least int64) *rowSet {
+	s := &rowSet{rows: rows, most: int(rows/denseShare) + 64}
+	if least > int64(s.most) {
+		s.spread()
 	}
-	return &rowSet{list: make([]int64, 0, min(most, 1<<16))}
+	return s
+}
+
+// spread turns the list into bits.
+func (s *rowSet) spread() {
+	s.words = make([]uint64, (s.rows+63)/64)
+	for _, r := range s.list {
+		s.words[r>>6] |= 1 << (r & 63)
+	}
+	s.list = nil
 }
 
 func (s *rowSet) addRun(lo, hi uint64) {
 	if s.words == nil {
-		for ; lo < hi; lo++ {
-			s.list = append(s.list, int64(lo))
+		if len(s.list)+int(hi-lo) <= s.most {
+			for ; lo < hi; lo++ {
+				s.list = append(s.list, int64(lo))
+			}
+			return
 		}
-		return
+		s.spread()
 	}
 	if lo+1 == hi {
 		s.words[lo>>6] |= 1 << (lo & 63)
@@ -108,6 +123,9 @@ func (s *rowSet) add(bl *block, from, to int) {
 		return
 	}
 	firsts, others := bl.firsts[from:to], bl.gaps[bl.starts[from]:bl.starts[to]]
+	if s.words == nil && len(s.list)+len(firsts)+len(others) > s.most {
+		s.spread()
+	}
 	if s.words != nil {
 		for _, r := range firsts {
 			s.words[r>>6] |= 1 << (r & 63)
@@ -126,35 +144,13 @@ func (s *rowSet) add(bl *block, from, to int) {
 }
 
 func (s *rowSet) bitmap() *row.Bitmap {
+	if s.words != nil {
+		return row.FromWords(s.words)
+	}
+	if !slices.IsSorted(s.list) {
+		slices.Sort(s.list)
+	}
 	out := row.NewBitmap()
-	if s.words == nil {
-		if !slices.IsSorted(s.list) {
-			slices.Sort(s.list)
-		}
-		out.AddMany(s.list)
-		return out
-	}
-	buf := make([]int64, 0, 1024)
-	for i := 0; i < len(s.words); i++ {
-		w := s.words[i]
-		at := int64(i) * 64
-		if w == ^uint64(0) {
-			for i+1 < len(s.words) && s.words[i+1] == w {
-				i++
-			}
-			out.AddMany(buf)
-			buf = buf[:0]
-			out.AddRange(at, int64(i)*64+64)
-			continue
-		}
-		for ; w != 0; w &= w - 1 {
-			buf = append(buf, at+int64(bits.TrailingZeros64(w)))
-		}
-		if len(buf) > cap(buf)-64 {
-			out.AddMany(buf)
-			buf = buf[:0]
-		}
-	}
-	out.AddMany(buf)
+	out.AddMany(s.list)
 	return out
 }

@@ -3,7 +3,6 @@ package bitmap
 import (
 	"encoding/binary"
 	"errors"
-	"math"
 	"math/bits"
 )
 
@@ -34,63 +33,83 @@ const listPad = 8
 
 var errList = errors.New("a list of numbers is cut off or impossible")
 
-// plan is the cheapest form found for a chunk.
+// plan is the form of a chunk.
 type plan struct {
-	mode byte
-	base uint64
-	bits int64 // of the numbers, without the head
+	mode   byte
+	lo, hi uint64 // the least and the greatest number
+	bits   int64  // of the numbers, without the head
 }
 
 func (p plan) bytes() int64 {
 	n := 1 + (p.bits+7)/8
 	if p.mode >= packed && p.mode < rawChunk {
-		n += int64(uvarintLen(p.base))
+		n += int64(uvarintLen(p.lo))
 	}
 	return n
 }
 
 func uvarintLen(v uint64) int { return (bits.Len64(v|1) + 6) / 7 }
 
-// planChunk finds a form for the numbers.
+// planPacked is the form of n numbers in bits of the same width.
+func planPacked(lo, hi uint64, n int) plan {
+	w := bits.Len64(hi - lo)
+	p := plan{mode: packed + byte(w), lo: lo, hi: hi, bits: int64(n) * int64(w)}
+	if w > maxRice {
+		p.mode, p.bits = rawChunk, int64(n)*64
+	}
+	return p
+}
+
+// planChunk finds a form for the numbers: packed, or the Rice code that is the best near the one for their mean.
 func planChunk(v []uint64) plan {
-	lo, hi, sum := v[0], v[0], uint64(0)
+	lo, hi, sum, over := v[0], v[0], uint64(0), uint64(0)
 	for _, x := range v {
 		lo, hi = min(lo, x), max(hi, x)
-		if s := sum + x; s >= sum {
-			sum = s
-		} else {
-			sum = math.MaxUint64
-		}
+		var carry uint64
+		sum, carry = bits.Add64(sum, x, 0)
+		over += carry
 	}
-	n := int64(len(v))
-	w := bits.Len64(hi - lo)
-	best := plan{mode: packed + byte(w), base: lo, bits: n * int64(w)}
-	if w > maxRice {
-		best = plan{mode: rawChunk, bits: n * 64}
-	}
-	if w == 0 {
+	best := planPacked(lo, hi, len(v))
+	if best.bits == 0 || over > 0 {
 		return best
 	}
-	k := max(bits.Len64(sum/uint64(n))-1, 0)
-	for k := max(k-1, 0); k <= min(k+2, maxRice); k++ {
-		if b := riceBits(v, k, hi); b < best.bits {
-			best = plan{mode: byte(k), bits: b}
+	k := bits.Len64(sum/uint64(len(v))) - 1
+	if k = max(k, 0); k > maxRice {
+		return best
+	}
+	least := riceBits(v, k, hi)
+	for _, step := range []int{1, -1} {
+		moved := false
+		for next := k + step; next >= 0 && next <= maxRice; next += step {
+			n := riceBits(v, next, hi)
+			if n >= least {
+				break
+			}
+			k, least, moved = next, n, true
 		}
+		if moved {
+			break
+		}
+	}
+	if least < best.bits {
+		best.mode, best.bits = byte(k), least
 	}
 	return best
 }
 
 // riceBits is the length of the numbers, of which hi is the greatest, as Rice codes.
 func riceBits(v []uint64, k int, hi uint64) int64 {
+	s := uint(k) & 63
 	n := int64(len(v)) * int64(k+1)
-	if hi>>k < maxUnary {
+	if hi>>s < maxUnary {
+		q := uint64(0)
 		for _, x := range v {
-			n += int64(x >> k)
+			q += x >> s
 		}
-		return n
+		return n + int64(q)
 	}
 	for _, x := range v {
-		if q := x >> k; q < maxUnary {
+		if q := x >> s; q < maxUnary {
 			n += int64(q)
 		} else {
 			n += int64(riceExtra + bits.Len64(x) - 1 - k - 1)
@@ -104,23 +123,37 @@ func appendList(dst []byte, v []uint64) []byte {
 	if len(v) == 0 {
 		return dst
 	}
-	whole := planChunk(v)
-	if len(v) <= chunkLen || whole.bits == 0 {
-		return appendChunk(append(dst, 0), v, whole)
+	if len(v) <= chunkLen {
+		return appendChunk(append(dst, 0), v, planChunk(v))
 	}
-	var plans [maxBlockPostings / chunkLen]plan
-	parts := plans[:0]
+	var space [maxBlockPostings / chunkLen]plan
+	var codes [maxRice + 1]int // how often each Rice code was the best
+	plans := space[:0]
 	size := int64(0)
+	lo, hi, code := v[0], v[0], 0
 	for i := 0; i < len(v); i += chunkLen {
 		p := planChunk(v[i:min(i+chunkLen, len(v))])
 		size += p.bytes()
-		parts = append(parts, p)
+		lo, hi = min(lo, p.lo), max(hi, p.hi)
+		if p.mode <= maxRice {
+			if codes[p.mode]++; codes[p.mode] > codes[code] {
+				code = int(p.mode)
+			}
+		}
+		plans = append(plans, p)
+	}
+	// One chunk has one head, so it wins where all chunks are alike.
+	whole := planPacked(lo, hi, len(v))
+	if codes[code] > len(plans)/2 {
+		if n := riceBits(v, code, hi); n < whole.bits {
+			whole.mode, whole.bits = byte(code), n
+		}
 	}
 	if whole.bytes() <= size {
 		return appendChunk(append(dst, 0), v, whole)
 	}
 	dst = append(dst, 1)
-	for i, p := range parts {
+	for i, p := range plans {
 		dst = appendChunk(dst, v[i*chunkLen:min((i+1)*chunkLen, len(v))], p)
 	}
 	return dst
@@ -165,13 +198,13 @@ func appendChunk(dst []byte, v []uint64, p plan) []byte {
 		}
 		return dst
 	case p.mode >= packed:
-		dst = binary.AppendUvarint(dst, p.base)
+		dst = binary.AppendUvarint(dst, p.lo)
 		if p.mode == packed {
 			return dst
 		}
 		w := bitWriter{dst: dst}
 		for _, x := range v {
-			w.put(x-p.base, uint(p.mode-packed))
+			w.put(x-p.lo, uint(p.mode-packed))
 		}
 		return w.flush()
 	}

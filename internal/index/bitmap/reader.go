@@ -2,7 +2,6 @@ package bitmap
 
 import (
 	"context"
-	"hash/crc32"
 	"io"
 	"slices"
 	"sync"
@@ -47,7 +46,7 @@ func Open(ctx context.Context, src Source, size int64) (*Reader, error) {
 			return nil, err
 		}
 	}
-	if crc32.Checksum(dir, castagnoli) != sum {
+	if sumOf(dir) != sum {
 		return nil, corrupt(op, "the checksum of its directory is wrong")
 	}
 	d, err := readDirectory(dir, size)
@@ -217,7 +216,11 @@ func (r *Reader) read(ctx context.Context, parts []part, visit func(p part, b []
 		return errs.Wrap(errs.Canceled, op, err)
 	}
 	w := blocks.Get().(*work)
-	defer blocks.Put(w)
+	defer func() {
+		if cap(w.buf) <= 2*joinSize {
+			blocks.Put(w)
+		}
+	}()
 	start := d.offsets[parts[0].block]
 	n := int(d.offsets[parts[len(parts)-1].block+1] - start)
 	w.buf = slices.Grow(w.buf[:0], n+listPad)
@@ -227,7 +230,7 @@ func (r *Reader) read(ctx context.Context, parts []part, visit func(p part, b []
 	}
 	for _, p := range parts {
 		b := piece[d.offsets[p.block]-start : d.offsets[p.block+1]-start]
-		if crc32.Checksum(b, castagnoli) != d.sums[p.block] {
+		if sumOf(b) != d.sums[p.block] {
 			return corrupt(op, "the checksum of a block is wrong")
 		}
 		if err := visit(p, b, &w.block); err != nil {

@@ -193,7 +193,7 @@ func (r *runReader) next() (bool, error) {
 	case runKey:
 		r.null = false
 		n, err := binary.ReadUvarint(r.in)
-		if err != nil || n > math.MaxInt32 {
+		if err != nil || n > maxKey {
 			return false, spillError(firstError(err, io.ErrUnexpectedEOF))
 		}
 		if uint64(cap(r.key)) < n {

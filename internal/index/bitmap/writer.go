@@ -12,6 +12,9 @@ import (
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
+// sumOf is the checksum of the format, CRC-32C.
+func sumOf(b []byte) uint32 { return crc32.Checksum(b, castagnoli) }
+
 // sink takes postings by key, then row: first those of NULL, if there are any.
 type sink interface {
 	// group begins the rows of a key, or of NULL, that was not begun before.
@@ -79,7 +82,7 @@ func (w *blockWriter) endGroup(next int) error {
 		return w.flushOne()
 	case n == 0:
 		return nil
-	case n == maxBlockKeys || w.bits >= blockBits || len(w.keys.text)+next > maxKeyBytes || len(w.rows) > maxBlockPostings-ownBlocks:
+	case n == maxBlockKeys || w.bits >= blockBits || len(w.rows) >= blockPostings || len(w.keys.text)+next > maxKeyBytes:
 		return w.flushMany(n, len(w.rows))
 	}
 	return nil
@@ -209,7 +212,7 @@ func (w *blockWriter) write(e entry) error {
 		return w.err
 	}
 	e.size = int64(len(w.buf))
-	e.sum = crc32.Checksum(w.buf, castagnoli)
+	e.sum = sumOf(w.buf)
 	if !w.some && w.keys.len() > 0 {
 		w.dir.min = append([]byte{}, w.keys.at(0)...)
 	}
