@@ -108,14 +108,23 @@ func (c *Chain) Publish(ctx context.Context, store objstore.Store, base *Version
 	return next, nil
 }
 
-// checkBundles looks whether what will be named is there.
+// checkBundles looks whether artifacts make sense and what they name is there.
 func (c *Chain) checkBundles(ctx context.Context, artifacts []Artifact) error {
 	ends := map[string]int64{}
+	type place struct {
+		index, bundle string
+		offset        int64
+	}
+	places := make(map[place]bool, len(artifacts))
 	for i := range artifacts {
 		a := &artifacts[i]
 		if err := a.check(c.prefix); err != nil {
 			return err
 		}
+		if places[place{a.Index, a.Bundle, a.Offset}] {
+			return errs.Newf(errs.Invalid, "overlay.publish", "two artifacts of one index lie at %d in %s", a.Offset, a.Bundle)
+		}
+		places[place{a.Index, a.Bundle, a.Offset}] = true
 		ends[a.Bundle] = max(ends[a.Bundle], a.Offset+a.Length)
 	}
 	for name, end := range ends {

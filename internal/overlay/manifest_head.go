@@ -116,7 +116,7 @@ func decodeHead(b []byte, number int64) (*head, error) {
 
 func (c *chunkRef) check() error {
 	switch {
-	case !strings.HasPrefix(c.Name, chunksDir) || objstore.CheckName(c.Name) != nil:
+	case !strings.HasPrefix(c.Name, chunksDir) || len(c.Name) > 256 || objstore.CheckName(c.Name) != nil:
 		return fmt.Errorf("%.64q is no name of a chunk", c.Name)
 	case c.Size < 0 || c.Size > maxChunk:
 		return fmt.Errorf("it has %d bytes", c.Size)
