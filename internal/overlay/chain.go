@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"iter"
 	"strconv"
 	"strings"
 	"sync"
@@ -96,18 +95,18 @@ func (v *Version) Artifact(index, path string) (*Artifact, bool) {
 	return nil, false
 }
 
-// Artifacts yields all artifacts, oldest first.
-func (v *Version) Artifacts() iter.Seq[*Artifact] {
-	return func(yield func(*Artifact) bool) {
-		for i := range v.parts {
-			p := &v.parts[i]
-			for n := range p.chunk.artifacts {
-				if !p.dead.has(int32(n)) && !yield(&p.chunk.artifacts[n]) {
-					return
-				}
+// Artifacts lists all artifacts, oldest first.
+func (v *Version) Artifacts() []*Artifact {
+	out := make([]*Artifact, 0, v.Len())
+	for i := range v.parts {
+		p := &v.parts[i]
+		for n := range p.chunk.artifacts {
+			if !p.dead.has(int32(n)) {
+				out = append(out, &p.chunk.artifacts[n])
 			}
 		}
 	}
+	return out
 }
 
 // Len is the number of artifacts.

@@ -27,27 +27,20 @@ import (
 // Ages are taken by the store's own clock and by this machine's, whichever says less. Old heads are removed in their order, so
 // that a writer who has slept can see that its base is gone before the number after it becomes free (see Chain.publish).
 
-// Collected is what a collection removed.
-type Collected struct {
-	Objects int
-	Bytes   int64
-}
-
 // Unreferenced lists garbage that is older than a safety age, heads first. It fails when the newest version
 // cannot be read whole, or when a store does not answer, since nobody knows then what is named.
 func (c *Chain) Unreferenced(ctx context.Context, older time.Duration) ([]objstore.Info, error) {
 	return c.unreferenced(ctx, older, c.now())
 }
 
-// Collect removes garbage that is older than a safety age.
-func (c *Chain) Collect(ctx context.Context, store objstore.Store, older time.Duration) (Collected, error) {
-	var done Collected
+// Collect removes garbage that is older than a safety age and gives what it removed, also with an error.
+func (c *Chain) Collect(ctx context.Context, store objstore.Store, older time.Duration) (removed []objstore.Info, err error) {
 	mark, err := store.Put(ctx, c.name("collect-"+uuid.NewString()), nil, objstore.Condition{IfAbsent: true})
 	if err != nil {
-		return done, err
+		return nil, err
 	}
 	if err := store.Delete(ctx, mark.Name); err != nil {
-		return done, err
+		return nil, err
 	}
 	now := c.now()
 	if !mark.ModTime.IsZero() && mark.ModTime.Before(now) {
@@ -55,16 +48,14 @@ func (c *Chain) Collect(ctx context.Context, store objstore.Store, older time.Du
 	}
 	garbage, err := c.unreferenced(ctx, older, now)
 	if err != nil {
-		return done, err
+		return nil, err
 	}
-	for _, info := range garbage {
+	for i, info := range garbage {
 		if err := store.Delete(ctx, info.Name); err != nil {
-			return done, err
+			return garbage[:i], err
 		}
-		done.Objects++
-		done.Bytes += info.Size
 	}
-	return done, nil
+	return garbage, nil
 }
 
 func (c *Chain) unreferenced(ctx context.Context, older time.Duration, now time.Time) ([]objstore.Info, error) {
@@ -137,7 +128,7 @@ func (c *Chain) used(ctx context.Context, last int64) (map[string]bool, error) {
 		for i := range next.parts {
 			used[c.name(next.parts[i].ref.Name)] = true
 		}
-		for a := range next.Artifacts() {
+		for _, a := range next.Artifacts() {
 			used[a.Bundle] = true
 		}
 	}

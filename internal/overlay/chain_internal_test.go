@@ -147,8 +147,8 @@ func TestClocks(t *testing.T) {
 		c := OpenChain(store, "o")
 		c.now = func() time.Time { return time.Now().Add(c2.local) }
 		done, err := c.Collect(t.Context(), store, time.Hour)
-		if err != nil || (done.Objects > 0) != c2.gone {
-			t.Errorf("%+v: %d objects are removed, %v", c2, done.Objects, err)
+		if err != nil || (len(done) > 0) != c2.gone {
+			t.Errorf("%+v: %d objects are removed, %v", c2, len(done), err)
 		}
 		for info, err := range mem.List(t.Context(), "o/collect-") {
 			t.Errorf("%s stays, %v", info.Name, err)
@@ -214,10 +214,7 @@ func TestManyChunksAreMerged(t *testing.T) {
 	}
 
 	// Dropping most of them leaves small chunks, too.
-	var all []*Artifact
-	for a := range v.Artifacts() {
-		all = append(all, a)
-	}
+	all := v.Artifacts()
 	v, err := c.Update(t.Context(), store, func(*Version) (Edit, error) { return Edit{DropArtifacts: all[10:]}, nil })
 	if err != nil || v.Len() != 10 {
 		t.Fatalf("%d artifacts are left, %v", v.Len(), err)

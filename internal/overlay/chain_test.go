@@ -81,7 +81,7 @@ func chainCopy(t testing.TB, from objstore.Reader) (*objstore.Memory, []string) 
 // published; damage of what the newest version needs is reported; and the next publish ends it.
 func TestDamagedManifest(t *testing.T) {
 	store := objstore.NewMemory("t")
-	history := chainEdits(t, store, 3, 14)
+	history := chainEdits(t, store, 3, 9)
 	whole, names := chainCopy(t, store)
 	newest := history[len(history)-1]
 	head := func(n int64) string { return fmt.Sprintf("%s/v%d.json", manifestPrefix, n) }
@@ -93,11 +93,10 @@ func TestDamagedManifest(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%s: %v", what, err)
 		}
-		last := newest
 		switch {
 		case name == head(newest.number):
 			// The version before it is what there is. When it is removed, nobody can know of it.
-			last = history[len(history)-2]
+			last := history[len(history)-2]
 			if removed {
 				if err := last.holds(v); err != nil {
 					t.Fatalf("%s: %v", what, err)
@@ -117,7 +116,7 @@ func TestDamagedManifest(t *testing.T) {
 			}
 			// What is left is as it was, in order.
 			rest := newest.artifacts
-			for a := range v.Artifacts() {
+			for _, a := range v.Artifacts() {
 				i := slices.IndexFunc(rest, func(b overlay.Artifact) bool { return reflect.DeepEqual(*a, b) })
 				if i < 0 {
 					t.Fatalf("%s: it gives the artifact %+v", what, *a)
@@ -181,6 +180,8 @@ func TestDamagedManifest(t *testing.T) {
 			put(data[:n])
 			check(fmt.Sprintf("%s cut to %d", name, n), false, name, true)
 		}
+		put(append(bytes.Clone(data), 'x'))
+		check(name+" with a byte more", false, name, true)
 		if err := whole.Delete(t.Context(), name); err != nil {
 			t.Fatal(err)
 		}
@@ -500,7 +501,24 @@ func TestWhatLoadingCosts(t *testing.T) {
 
 // TestManyWriters: of many updates at once none is lost.
 func TestManyWriters(t *testing.T) {
-	store := objstore.NewMemory("t")
+	t.Run("memory", func(t *testing.T) {
+		store := objstore.NewMemory("t")
+		manyWriters(t, func() objstore.Store { return store })
+	})
+	t.Run("local", func(t *testing.T) {
+		dir := t.TempDir()
+		manyWriters(t, func() objstore.Store { // each as another process would
+			store, err := objstore.OpenLocal(dir, objstore.LocalOptions{NoSync: true})
+			if err != nil {
+				t.Fatal(err)
+			}
+			return store
+		})
+	})
+}
+
+func manyWriters(t *testing.T, open func() objstore.Store) {
+	store := open()
 	first := overlay.OpenChain(store, manifestPrefix)
 	w := &manifestWorld{rng: rand.New(rand.NewPCG(1, 1))}
 	def := w.definition()
@@ -512,8 +530,9 @@ func TestManyWriters(t *testing.T) {
 	const writers, each = 4, 12
 	var wg sync.WaitGroup
 	for i := range writers {
-		c := first // two writers of one process share a chain
+		c, store := first, store // two writers of one process share a chain
 		if i%2 == 0 {
+			store = open()
 			c = overlay.OpenChain(store, manifestPrefix)
 		}
 		wg.Go(func() {
@@ -545,6 +564,33 @@ func TestManyWriters(t *testing.T) {
 				t.Errorf("artifact %d of writer %d is lost", j, i)
 			}
 		}
+	}
+}
+
+// TestTornHead: a head that is stored in half is nobody's base; the update goes on after it.
+func TestTornHead(t *testing.T) {
+	mem := objstore.NewMemory("t")
+	first := chainEdits(t, mem, 1, 1)[1]
+	store, err := objstore.NewFaulty(mem, "tear put v2.json at 1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := &manifestWorld{rng: rand.New(rand.NewPCG(4, 4)), ids: 100, bundle: 100}
+	e, err := w.edit(t.Context(), store, first)
+	if err != nil || emptyEdit(e) {
+		t.Fatal(err)
+	}
+	v, err := overlay.OpenChain(store, manifestPrefix).Update(t.Context(), store, func(*overlay.Version) (overlay.Edit, error) { return e, nil })
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := first.apply(e)
+	want.number = 3
+	if err := want.holds(v); err != nil {
+		t.Error(err)
+	}
+	if err := want.holds(chainLoad(t, overlay.OpenChain(mem, manifestPrefix))); err != nil {
+		t.Error(err)
 	}
 }
 
@@ -600,8 +646,8 @@ func TestGarbage(t *testing.T) {
 		t.Fatal(err)
 	}
 	done, err := c.Collect(t.Context(), store, 0)
-	if err != nil || done.Objects == 0 || done.Bytes == 0 {
-		t.Fatalf("collected %+v, %v", done, err)
+	if err != nil || len(done) == 0 {
+		t.Fatalf("collected %v, %v", done, err)
 	}
 	want := map[string]bool{manifestPrefix + "/version-hint.text": true, manifestPrefix + "/chunks/v41-under-way": true, manifestPrefix + "/chunks/v42-under-way": true, manifestPrefix + "2/other": true}
 	for _, m := range history[31:] {
@@ -633,7 +679,7 @@ func TestGarbage(t *testing.T) {
 	if err := history[40].holds(chainLoad(t, overlay.OpenChain(store, manifestPrefix))); err != nil {
 		t.Error(err)
 	}
-	if done, err := c.Collect(t.Context(), store, 0); err != nil || done.Objects != 0 {
+	if done, err := c.Collect(t.Context(), store, 0); err != nil || len(done) != 0 {
 		t.Errorf("a second collection takes %+v, %v", done, err)
 	}
 }
