@@ -35,6 +35,7 @@ type Chain struct {
 	mu    sync.Mutex
 	known *Version
 	sure  time.Time // when known was last found to be the newest by more than the absence of the next
+	doubt bool      // a publish found the chain otherwise than it was thought to be; only a listing can tell
 }
 
 // OpenChain gives the chain below a prefix, without a slash at its end, of a store. It reads nothing, and there need be
@@ -190,13 +191,14 @@ func (c *Chain) remember(v *Version, at time.Time) {
 	if c.known == nil || v.Number > c.known.Number || !at.Before(c.sure) {
 		c.known, c.sure = v, at
 	}
+	c.doubt = false
 }
 
-// forget makes the next Load look for the newest version from the beginning.
+// forget makes the next Load list the versions.
 func (c *Chain) forget() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.sure = time.Time{}
+	c.sure, c.doubt = time.Time{}, true
 }
 
 // newest finds the number of the newest version, and whether it is the known one. Usually one look for the next version
@@ -255,6 +257,12 @@ func (c *Chain) still(ctx context.Context, v *Version) bool {
 // start is a version that exists, from which the newest can be found: by the hint when it is right, else the last of a
 // listing. 0 means that there is none.
 func (c *Chain) start(ctx context.Context) (int64, error) {
+	c.mu.Lock()
+	doubt := c.doubt
+	c.mu.Unlock()
+	if doubt {
+		return c.last(ctx)
+	}
 	if data, _, err := objstore.ReadAll(ctx, c.store, c.name(hintName), 64); err == nil {
 		if n, err := strconv.ParseInt(strings.TrimSpace(string(data)), 10, 64); err == nil && n > 0 {
 			if _, err := c.store.Stat(ctx, c.name(versionName(n))); err == nil {
@@ -262,14 +270,19 @@ func (c *Chain) start(ctx context.Context) (int64, error) {
 			}
 		}
 	}
-	last := int64(0)
+	return c.last(ctx)
+}
+
+// last is the highest number of a listing.
+func (c *Chain) last(ctx context.Context) (int64, error) {
+	n := int64(0)
 	for info, err := range c.store.List(ctx, c.name("v")) {
 		if err != nil {
 			return 0, err
 		}
-		last = max(last, versionOf(strings.TrimPrefix(info.Name, c.prefix+"/")))
+		n = max(n, versionOf(strings.TrimPrefix(info.Name, c.prefix+"/")))
 	}
-	return last, nil
+	return n, nil
 }
 
 // read reads version n, or of the versions before it the newest that can be read. The result is version n all the same: what

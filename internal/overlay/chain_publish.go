@@ -8,7 +8,6 @@ import (
 	"math/rand/v2"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/google/uuid"
@@ -452,22 +451,23 @@ func (c *Chain) publish(ctx context.Context, store objstore.Store, base, next *V
 	return nil
 }
 
-// follows reports whether a version that was just written is part of the chain, and does not stand alone where versions were
-// collected.
+// follows reports whether a version that was just written is part of the chain: the one before it is there, and the one after
+// it, if there is one already, was made from it. It is not when versions were collected, or lost, around it. When the store
+// does not answer it is taken to be.
 func (c *Chain) follows(ctx context.Context, base, next *Version) bool {
+	after := next.Number + 1
 	if base.Number > 0 {
-		return c.still(ctx, base)
-	}
-	for info, err := range c.store.List(ctx, c.name("v")) {
-		if err != nil {
+		if !c.still(ctx, base) {
+			return false
+		}
+		if _, err := c.store.Stat(ctx, c.name(versionName(after))); err != nil {
 			return true
 		}
-		if n := versionOf(strings.TrimPrefix(info.Name, c.prefix+"/")); n > 1 {
-			h, _, err := c.readHead(ctx, 2)
-			return err == nil && h.Parent == next.head.ID
-		}
+	} else if last, err := c.last(ctx); err != nil || last <= next.Number {
+		return true
 	}
-	return true
+	h, _, err := c.readHead(ctx, after)
+	return err == nil && h.Parent == next.head.ID || err != nil && !lost(err)
 }
 
 // swap writes a head if there is none. An answer that was lost is looked up: the head is ours when its bytes are. When there is

@@ -369,3 +369,75 @@ func TestManifestModel(t *testing.T) {
 		t.Run(fmt.Sprintf("torn%d", seed), func(t *testing.T) { manifestHistory(t, seed, 300, objstore.Torn) })
 	}
 }
+
+// TestManifestOnABadDisk: a store that forgets acknowledged writes, and keeps others in half, against its promises. Then versions
+// may be lost, but no load fails, no artifact is given out that was never published, and the chain goes on.
+func TestManifestOnABadDisk(t *testing.T) {
+	seeds := uint64(15)
+	if testenv.Deep() {
+		seeds = 1000
+	}
+	damaged := 0
+	for seed := range seeds {
+		w := &manifestWorld{rng: rand.New(rand.NewPCG(seed, 2))}
+		store := objstore.NewCrashable("t", seed, objstore.Torn, objstore.Unsynced)
+		published := map[string]bool{}
+		text := func(a overlay.Artifact) string { return fmt.Sprintf("%+v", a) }
+		for crash := range 12 {
+			fail := func(format string, args ...any) {
+				t.Helper()
+				t.Fatalf("seed %d, crash %d: %s", seed, crash, fmt.Sprintf(format, args...))
+			}
+			c := overlay.OpenChain(store, manifestPrefix)
+			v, err := c.Load(t.Context())
+			if err != nil {
+				fail("load: %v", err)
+			}
+			if len(v.Damage) > 0 {
+				damaged++
+			}
+			for range 1 + w.rng.IntN(8) {
+				v, err = c.Update(t.Context(), store, func(v *overlay.Version) (overlay.Edit, error) {
+					var m manifestModel
+					m.definitions = v.Definitions()
+					for _, a := range v.Artifacts() {
+						if !published[text(*a)] {
+							fail("this was never published: %+v", *a)
+						}
+						m.artifacts = append(m.artifacts, *a)
+					}
+					e, err := w.edit(t.Context(), store, m)
+					for _, a := range e.AddArtifacts {
+						published[text(a)] = true
+					}
+					return e, err
+				})
+				if err != nil || len(v.Damage) > 0 {
+					fail("a publish: damage %v, %v", v.Damage, err)
+				}
+				if w.rng.IntN(4) == 0 {
+					store.Sync()
+				}
+				if w.rng.IntN(6) == 0 {
+					// Where versions in the middle were lost, those after them may be damaged although none follows from them.
+					if _, err := c.Collect(t.Context(), store, 0); err != nil && !errs.Is(err, errs.NotFound) && !errs.Is(err, errs.Corrupt) {
+						fail("collect: %v", err)
+					}
+				}
+			}
+			// Whatever was found at first, what is published is what everybody sees then.
+			if v, err = c.Update(t.Context(), store, func(*overlay.Version) (overlay.Edit, error) {
+				return overlay.Edit{AddDefinitions: []overlay.Definition{w.definition()}}, nil
+			}); err != nil || len(v.Damage) > 0 {
+				fail("the last publish: %v", err)
+			}
+			if again, err := overlay.OpenChain(store, manifestPrefix).Load(t.Context()); err != nil || again.Number != v.Number || again.Len() != v.Len() || len(again.Damage) > 0 {
+				fail("after publishing version %d it is %d, damage %v, %v", v.Number, again.Number, again.Damage, err)
+			}
+			store = store.Restart()
+		}
+	}
+	if damaged == 0 {
+		t.Error("the disk was not bad enough")
+	}
+}
