@@ -301,6 +301,14 @@ func BenchmarkOpen(b *testing.B) {
 	for i := range paths {
 		paths[i] = chainPath(i)
 	}
+	b.Run("known", func(b *testing.B) {
+		c := OpenChain(store, "o")
+		for b.Loop() {
+			if _, err := c.Load(b.Context()); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
 	b.Run("lookup", func(b *testing.B) {
 		for b.Loop() {
 			for _, p := range paths {
@@ -312,6 +320,21 @@ func BenchmarkOpen(b *testing.B) {
 			}
 		}
 	})
+}
+
+// BenchmarkOpenLarge opens the overlay of 100,000 files with two indexes.
+func BenchmarkOpenLarge(b *testing.B) {
+	store, _ := chainOf(b, 100_000, "i0", "i1")
+	size := int64(0)
+	for info := range store.List(b.Context(), "o/chunks/") {
+		size += info.Size
+	}
+	for b.Loop() {
+		if v, err := OpenChain(store, "o").Load(b.Context()); err != nil || v.Len() != 200_000 {
+			b.Fatal(err)
+		}
+	}
+	b.ReportMetric(float64(size), "chunkbytes")
 }
 
 // BenchmarkPublish publishes ten files, each once more, onto an overlay of 100,000, merges included.
