@@ -117,7 +117,10 @@ func (c *Chain) checkBundles(ctx context.Context, artifacts []Artifact) error {
 	places := make(map[place]bool, len(artifacts))
 	for i := range artifacts {
 		a := &artifacts[i]
-		if err := a.check(c.prefix); err != nil {
+		if err := checkBundle(c.prefix, a.Bundle); err != nil {
+			return err
+		}
+		if err := a.check(); err != nil {
 			return err
 		}
 		if places[place{a.Index, a.Bundle, a.Offset}] {

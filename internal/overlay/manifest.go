@@ -118,17 +118,27 @@ func (d Definition) clone() Definition {
 	return d
 }
 
-// check refuses an artifact that a chunk could not hold, or that makes no sense.
-func (a *Artifact) check(prefix string) error {
+// checkBundle refuses names that are none of a bundle of the overlay.
+func checkBundle(prefix, bundle string) error {
+	bad := func(why string) error {
+		return errs.New(errs.Invalid, "overlay.publish", "bad artifact: its bundle "+why, errs.On(bundle))
+	}
+	name, inside := strings.CutPrefix(bundle, prefix+"/")
+	switch {
+	case !inside || name == hintName || versionOf(name) > 0 || strings.HasPrefix(name, chunksDir):
+		return bad("is none of this overlay's, which are below " + prefix + "/")
+	case objstore.CheckName(bundle) != nil:
+		return bad("has no possible name")
+	}
+	return nil
+}
+
+// check refuses an artifact that a chunk could not hold, or that makes no sense, apart from its bundle's name.
+func (a *Artifact) check() error {
 	bad := func(why string) error {
 		return errs.New(errs.Invalid, "overlay.publish", "bad artifact: "+why, errs.On(a.Bundle))
 	}
-	name, inside := strings.CutPrefix(a.Bundle, prefix+"/")
 	switch {
-	case !inside || name == hintName || versionOf(name) > 0 || strings.HasPrefix(name, chunksDir):
-		return bad("its bundle is none of this overlay's, which are below " + prefix + "/")
-	case objstore.CheckName(a.Bundle) != nil:
-		return bad("its bundle has no possible name")
 	case a.Offset < 0 || a.Length < 0 || a.Offset > 1<<62 || a.Length > 1<<62:
 		return bad("it lies nowhere")
 	case a.Rows < 0:
@@ -138,7 +148,7 @@ func (a *Artifact) check(prefix string) error {
 	case len(a.Files) > maxCovered/4:
 		return bad("it covers too many files")
 	}
-	for _, n := range []int{len(a.Index), len(a.Fingerprint), len(a.Type), len(a.CRC), len(a.Min), len(a.Max)} {
+	for _, n := range [...]int{len(a.Index), len(a.Fingerprint), len(a.Type), len(a.CRC), len(a.Min), len(a.Max)} {
 		if n > maxText {
 			return bad("a text is too long")
 		}

@@ -139,10 +139,38 @@ func encodeChunk(prefix string, artifacts []*Artifact) []byte {
 // errChunkFormat is about chunks of a later version of this program.
 var errChunkFormat = errors.New("its format is not known")
 
-// chunkReader reads the parts of a chunk. After a failure it gives zeros.
+// chunkReader reads the parts of a chunk. After a failure it gives zeros. What it gives to be kept comes from a few large
+// allocations, because an overlay has hundreds of thousands of small parts.
 type chunkReader struct {
-	b   []byte
-	err error
+	b    []byte // what is not read yet
+	text string // all of the chunk
+	err  error
+
+	bytesLeft   []byte
+	coveredLeft []CoveredFile
+}
+
+// ownBytes and ownCovered give parts of larger allocations.
+func (r *chunkReader) ownBytes(b []byte) []byte {
+	if len(b) == 0 {
+		return []byte{} // empty, and not nil, which means not known
+	}
+	if len(b) > len(r.bytesLeft) {
+		r.bytesLeft = make([]byte, max(len(b), min(len(r.text), 16<<10)))
+	}
+	out := r.bytesLeft[:len(b):len(b)]
+	r.bytesLeft = r.bytesLeft[len(b):]
+	copy(out, b)
+	return out
+}
+
+func (r *chunkReader) ownCovered(n int) []CoveredFile {
+	if n > len(r.coveredLeft) {
+		r.coveredLeft = make([]CoveredFile, max(n, min(len(r.b)/16, 512)))
+	}
+	out := r.coveredLeft[:n:n]
+	r.coveredLeft = r.coveredLeft[n:]
+	return out
 }
 
 func (r *chunkReader) fail(err error) {
@@ -198,7 +226,18 @@ func (r *chunkReader) bytes() []byte {
 	return b
 }
 
-// decodeChunk reads a chunk. Its strings are its own, not parts of b.
+// string reads a text that stays.
+func (r *chunkReader) string() string {
+	at := len(r.text) - len(r.b)
+	n := len(r.bytes())
+	if r.err != nil {
+		return ""
+	}
+	end := len(r.text) - len(r.b)
+	return r.text[max(at, end-n):end]
+}
+
+// decodeChunk reads a chunk. It keeps nothing of b.
 func decodeChunk(prefix string, b []byte) (*chunk, error) {
 	if len(b) < len(chunkMagic) || string(b[:4]) != chunkMagic[:4] {
 		return nil, errors.New("it is no chunk of an overlay's manifest")
@@ -206,17 +245,39 @@ func decodeChunk(prefix string, b []byte) (*chunk, error) {
 	if b[4] != chunkMagic[4] {
 		return nil, fmt.Errorf("%w: %d", errChunkFormat, b[4])
 	}
-	r := &chunkReader{b: b[len(chunkMagic):]}
+	r := &chunkReader{b: b[len(chunkMagic):], text: string(b)}
 	texts := make([]string, r.count(1, maxArtifacts))
 	for i := range texts {
-		texts[i] = string(r.bytes())
+		texts[i] = r.string()
 	}
-	text := func() string {
+	number := func() int {
 		if n := r.uint(); n < uint64(len(texts)) {
-			return texts[n]
+			return int(n)
 		}
 		r.fail(errors.New("it names a text that it does not have"))
+		return -1
+	}
+	text := func() string {
+		if n := number(); n >= 0 {
+			return texts[n]
+		}
 		return ""
+	}
+	bundles := make(map[int]string)
+	bundle := func() string {
+		n := number()
+		if n < 0 {
+			return ""
+		}
+		name, known := bundles[n]
+		if !known {
+			name = prefix + "/" + texts[n]
+			if err := checkBundle(prefix, name); err != nil {
+				r.fail(err)
+			}
+			bundles[n] = name
+		}
+		return name
 	}
 	const most = 1 << 62
 	c := &chunk{files: make([]FileKey, r.count(5, maxCovered))}
@@ -230,7 +291,7 @@ func decodeChunk(prefix string, b []byte) (*chunk, error) {
 		if r.err != nil {
 			return nil, r.err
 		}
-		f := FileKey{Path: string(path), Size: r.size(most), ETag: string(r.bytes()), Rows: r.size(most)}
+		f := FileKey{Path: string(path), Size: r.size(most), ETag: r.string(), Rows: r.size(most)}
 		if i > 0 && compareFiles(c.files[i-1], f) >= 0 {
 			r.fail(errors.New("its files are not in order"))
 		}
@@ -238,16 +299,17 @@ func decodeChunk(prefix string, b []byte) (*chunk, error) {
 	}
 	c.artifacts = make([]Artifact, r.count(13, maxArtifacts))
 	covered := 0
+	var numbers []int32 // of the files of all artifacts, one behind the other
 	for i := range c.artifacts {
 		a := &c.artifacts[i]
-		a.Index, a.Fingerprint, a.Type, a.Bundle = text(), text(), text(), prefix+"/"+text()
-		a.Offset, a.Length, a.CRC, a.Rows = r.size(most), r.size(most), string(r.bytes()), r.size(most)
+		a.Index, a.Fingerprint, a.Type, a.Bundle = text(), text(), text(), bundle()
+		a.Offset, a.Length, a.CRC, a.Rows = r.size(most), r.size(most), r.string(), r.size(most)
 		flags := r.size(3)
 		if flags&1 != 0 {
-			a.Min = append([]byte{}, r.bytes()...)
+			a.Min = r.ownBytes(r.bytes())
 		}
 		if flags&2 != 0 {
-			a.Max = append([]byte{}, r.bytes()...)
+			a.Max = r.ownBytes(r.bytes())
 		}
 		a.Distinct, a.Nulls = r.int(), r.int()
 		n := r.count(2, maxCovered-covered)
@@ -255,7 +317,7 @@ func decodeChunk(prefix string, b []byte) (*chunk, error) {
 			return nil, r.err
 		}
 		covered += n
-		a.Files = make([]CoveredFile, n)
+		a.Files = r.ownCovered(n)
 		next, base := int64(0), int64(0)
 		for j := range a.Files {
 			f, b := next+r.int(), base+r.int() // which may overflow, and is then out of range
@@ -266,9 +328,10 @@ func decodeChunk(prefix string, b []byte) (*chunk, error) {
 				return nil, errors.New("it names a file that it does not have")
 			}
 			a.Files[j] = CoveredFile{FileKey: c.files[f], Base: b}
+			numbers = append(numbers, int32(f))
 			next, base = f+1, b
 		}
-		if err := a.check(prefix); err != nil {
+		if err := a.check(); err != nil {
 			return nil, err
 		}
 	}
@@ -278,45 +341,32 @@ func decodeChunk(prefix string, b []byte) (*chunk, error) {
 	if r.err != nil {
 		return nil, r.err
 	}
-	c.index()
+	c.index(numbers)
 	return c, nil
 }
 
-// index makes what lookups need.
-func (c *chunk) index() {
+// index makes what lookups need. It takes the numbers of the files of all artifacts, one behind the other.
+func (c *chunk) index(numbers []int32) {
 	c.byPath = make(map[string]int32, len(c.files))
-	number := make(map[FileKey]int32, 0)
-	for i, f := range c.files {
-		if _, there := c.byPath[f.Path]; !there {
-			c.byPath[f.Path] = int32(i)
-		} else {
-			number[f] = int32(i) // rare: another file of the same path
-		}
-	}
-	of := func(f *FileKey) int32 {
-		if n := c.byPath[f.Path]; c.files[n] == *f {
-			return n
-		}
-		return number[*f]
+	for i := len(c.files) - 1; i >= 0; i-- {
+		c.byPath[c.files[i].Path] = int32(i)
 	}
 	c.starts = make([]int32, len(c.files)+1)
-	total := 0
-	for i := range c.artifacts {
-		for j := range c.artifacts[i].Files {
-			c.starts[of(&c.artifacts[i].Files[j].FileKey)+1]++
-			total++
-		}
+	for _, f := range numbers {
+		c.starts[f+1]++
 	}
 	for i := range c.files {
 		c.starts[i+1] += c.starts[i]
 	}
-	c.refs = make([]int32, total)
+	c.refs = make([]int32, len(numbers))
 	at := slices.Clone(c.starts)
+	next := 0
 	for i := range c.artifacts {
-		for j := range c.artifacts[i].Files {
-			f := of(&c.artifacts[i].Files[j].FileKey)
+		for range c.artifacts[i].Files {
+			f := numbers[next]
 			c.refs[at[f]] = int32(i)
 			at[f]++
+			next++
 		}
 	}
 }
