@@ -1,0 +1,4 @@
+package overlay
+
+// ManifestSum lets tests outside make heads.
+var ManifestSum = manifestSum
