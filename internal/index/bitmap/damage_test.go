@@ -231,6 +231,10 @@ func TestLongDirectoryTakesASecondRead(t *testing.T) {
 	for i := range 2600 {
 		b.Append(long + string(rune('a'+i/1300)))
 	}
+	for i := range 12 { // and long keys that share blocks
+		b.Append(long[:len(long)/(1+i%3)] + strings.Repeat("z", i*1000))
+		b.Append(long + long + long[:i*9000])
+	}
 	p := part{first: d.rows, arrays: []arrow.Array{b.NewArray()}}
 	d.know(p)
 	d.parts = append(d.parts, p)

@@ -20,7 +20,12 @@ func (r *Reader) Find(ctx context.Context, keys predicate.Ranges, null bool) (*r
 		}
 	}
 	parts = append(parts, d.parts(keys)...)
-	least, _ := r.Estimate(keys, null)
+	least := int64(0)
+	for _, p := range parts {
+		if p.all {
+			least += d.before[p.block+1] - d.before[p.block]
+		}
+	}
 	var mu sync.Mutex
 	out := newRowSet(d.rows, least)
 	err := r.each(ctx, parts, func(p part, b []byte, bl *block) error {

@@ -302,48 +302,61 @@ func readChunk(dst []uint64, b []byte, off int) (int, error) {
 	return off + size, nil
 }
 
-// readRice reads Rice codes. A code has at most 41 bits before its second part and that at most 63, so from a place
-// inside b never more than listPad bytes behind it are touched: each part is checked to begin inside.
+// readRice reads Rice codes: as many as eight bytes hold at once, and one by one those that they do not. Each read begins
+// inside b, so never more than listPad bytes behind it are touched; what was taken from there shows at the end.
 func readRice(dst []uint64, b []byte, off int, k uint) (int, error) {
 	in := b[: len(b)+listPad : len(b)+listPad]
 	bit, end := uint(off)*8, uint(len(b))*8
 	low := uint64(1)<<k - 1
-	for i := range dst {
+	for i := 0; i < len(dst); {
 		if bit >= end {
 			return 0, errList
 		}
 		w := binary.LittleEndian.Uint64(in[bit>>3:]) >> (bit & 7)
-		q := uint(bits.TrailingZeros64(w))
-		if q < maxUnary {
-			if q+1+k <= maxRice {
-				dst[i] = uint64(q)<<k | w>>(q+1)&low
-				bit += q + 1 + k
-				continue
+		has := 64 - bit&7
+		left := has
+		for i < len(dst) {
+			q := uint(bits.TrailingZeros64(w))
+			n := q + 1 + k
+			if n > left || q >= maxUnary {
+				break
 			}
-			bit += q + 1
+			dst[i] = uint64(q)<<(k&63) | w>>((q+1)&63)&low
+			w >>= n & 63 // of 64 none are left
+			left -= n
+			i++
+		}
+		if bit += has - left; left < has {
+			continue
+		}
+		q := uint(bits.TrailingZeros64(w))
+		if q > maxUnary {
+			return 0, errList
+		}
+		bit += q + 1
+		if q < maxUnary {
 			if bit > end {
 				return 0, errList
 			}
 			dst[i] = uint64(q)<<k | binary.LittleEndian.Uint64(in[bit>>3:])>>(bit&7)&low
 			bit += k
+			i++
 			continue
 		}
-		if q > maxUnary {
-			return 0, errList
-		}
 		n := uint(w>>(maxUnary+1)) & 63
-		bit += riceExtra
+		bit += 6
 		if bit+n > end {
 			return 0, errList
 		}
-		dst[i] = 1 << n
 		first := min(n, 32)
-		dst[i] |= binary.LittleEndian.Uint64(in[bit>>3:]) >> (bit & 7) & (1<<first - 1)
+		v := binary.LittleEndian.Uint64(in[bit>>3:])>>(bit&7)&(1<<first-1) | 1<<n
 		bit += first
 		if n > 32 {
-			dst[i] |= binary.LittleEndian.Uint64(in[bit>>3:]) >> (bit & 7) & (1<<(n-32) - 1) << 32
+			v |= binary.LittleEndian.Uint64(in[bit>>3:]) >> (bit & 7) & (1<<(n-32) - 1) << 32
 			bit += n - 32
 		}
+		dst[i] = v
+		i++
 	}
 	if bit > end {
 		return 0, errList

@@ -421,6 +421,23 @@ func TestIndexAnswersAsItsRowsDo(t *testing.T) {
 	}
 }
 
+// Keys and NULLs of so many rows that they lie in several blocks.
+func TestKeysOfManyBlocks(t *testing.T) {
+	for i, shape := range []string{"few", "one", "runs", "skewed"} {
+		rng := rand.New(rand.NewPCG(3, 2)) // a seed with which some rows are NULL
+		d := makeData(rng, 250_000, shape, false, []string{"bool", "string", "int8", "decimal"}[i])
+		artifact, stats := d.build(t, bitmap.BuildOptions{})
+		longest := 0
+		for _, rows := range d.model {
+			longest = max(longest, len(rows))
+		}
+		if longest <= 1<<16 || len(d.nulls) == 0 {
+			t.Fatalf("%s: the longest key has %d rows, %d are NULL", shape, longest, len(d.nulls))
+		}
+		d.check(t, rng, artifact, stats, 12)
+	}
+}
+
 func TestSpilledIndexIsTheSame(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 3))
 	for i, shape := range []string{"unique", "few", "some", "skewed", "none"} {
