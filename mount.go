@@ -11,13 +11,16 @@ import (
 	"github.com/overlakedb/overlake/internal/errs"
 	"github.com/overlakedb/overlake/internal/lake"
 	"github.com/overlakedb/overlake/internal/objstore"
+	"github.com/overlakedb/overlake/internal/overlay"
+	"github.com/overlakedb/overlake/internal/sql"
 )
 
 // mounts is a catalog with foreign tables beside the warehouse's own. Each mount is a small object of the warehouse,
 // _mounts/<schema>.<table>.json, that holds the location.
 type mounts struct {
 	lake.Catalog
-	store objstore.Reader
+	store    objstore.Reader
+	overlays *overlay.Set
 
 	mu   sync.Mutex
 	open map[string]*lake.Table // by location
@@ -101,20 +104,38 @@ func (m *mounts) Drop(ctx context.Context, id lake.Ident) error {
 	if m.mounted(ctx, id) {
 		return errs.New(errs.Denied, "overlake.drop", "a mounted table cannot be dropped", errs.On(id.String()), errs.Hint("overlake mount --remove %s forgets it and leaves its files alone", id.Name))
 	}
-	return m.Catalog.Drop(ctx, id)
+	t, err := m.Catalog.Load(ctx, id)
+	if derr := m.Catalog.Drop(ctx, id); derr != nil || err != nil {
+		return derr
+	}
+	return m.overlays.Remove(ctx, t.UUID())
 }
 
 func (m *mounts) Create(ctx context.Context, id lake.Ident, spec lake.CreateSpec) (*lake.Table, error) {
+	if err := free(id, "overlake.create"); err != nil {
+		return nil, err
+	}
 	if id.Check() == nil && m.mounted(ctx, id) {
 		return nil, errs.New(errs.Exists, "overlake.create", "a table is mounted under this name", errs.On(id.String()))
 	}
 	return m.Catalog.Create(ctx, id, spec)
 }
 
+// free refuses names under which a table would not be found.
+func free(id lake.Ident, op string) error {
+	if sql.IsView(id.Namespace, id.Name) {
+		return errs.New(errs.Exists, op, "this is the name of a system table", errs.On(id.String()), errs.Hint("use another name or another schema"))
+	}
+	return nil
+}
+
 func (m *mounts) mount(ctx context.Context, id lake.Ident, location string) error {
 	w, ok := m.store.(objstore.Store)
 	if !ok {
 		return errs.New(errs.Denied, "overlake.mount", "the warehouse is open read-only", errs.On(id.String()))
+	}
+	if err := free(id, "overlake.mount"); err != nil {
+		return err
 	}
 	if _, err := os.Stat(location); err != nil {
 		return errs.Wrap(errs.KindOf(err), "overlake.mount", err, errs.Hint("mount a directory that holds metadata/, or a .metadata.json file inside one"))

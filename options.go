@@ -42,4 +42,15 @@ type Options struct {
 	// Quota bounds the bytes of a local or memory warehouse; 0 means none. A write that would exceed it fails with
 	// KindExhausted and leaves the tables as they were.
 	Quota int64
+
+	// IndexMemory bounds what one index build holds, in bytes; 0 means 256 MiB. What does not fit goes to temporary files in
+	// SpillDir.
+	IndexMemory int64
+
+	// IndexCache bounds the opened parts of indexes that are kept for queries, in bytes; 0 means 128 MiB.
+	IndexCache int64
+
+	// Events is told what no call fails for: indexes found damaged, files that could not be indexed. It is called from
+	// several goroutines; nil ignores events.
+	Events func(Event)
 }

@@ -26,17 +26,19 @@ import (
 	"github.com/overlakedb/overlake/internal/errs"
 	"github.com/overlakedb/overlake/internal/lake"
 	"github.com/overlakedb/overlake/internal/objstore"
+	"github.com/overlakedb/overlake/internal/overlay"
 	"github.com/overlakedb/overlake/internal/sql"
 	"github.com/overlakedb/overlake/internal/vec/pgvector"
 )
 
 // DB is an open warehouse. It is safe for concurrent use.
 type DB struct {
-	engine  *engine.DB
-	catalog *mounts
-	env     *sql.Env
-	schema  string
-	closers []func() error
+	engine   *engine.DB
+	catalog  *mounts
+	overlays *overlay.Set
+	env      *sql.Env
+	schema   string
+	closers  []func() error
 
 	mu      sync.Mutex
 	session *Session
@@ -93,7 +95,14 @@ func Open(ctx context.Context, warehouse string, opts Options) (_ *DB, err error
 		return nil, err
 	}
 	db.closers = append(db.closers, db.engine.Close)
-	if db.env, err = sql.NewEnv(db.engine, db.catalog, opts.Export); err != nil {
+	o := overlay.Options{Memory: opts.IndexMemory, Cache: opts.IndexCache, SpillDir: opts.SpillDir}
+	if opts.Events != nil {
+		o.Events = func(e overlay.Event) { opts.Events(Event(e)) }
+	}
+	db.overlays = overlay.NewSet(store, o)
+	db.catalog.overlays = db.overlays
+	db.closers = append(db.closers, db.overlays.Close)
+	if db.env, err = sql.NewEnv(db.engine, db.catalog, db.overlays, opts.Export); err != nil {
 		return nil, err
 	}
 	db.session = db.Session()

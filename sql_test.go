@@ -111,8 +111,8 @@ func TestExplain(t *testing.T) {
 		t.Fatal(err)
 	}
 	for query, want := range map[string]string{
-		"SELECT id FROM t WHERE lang = 'en'":                 "3 files, 1 pruned by partition, 0 pruned by statistics, 2 scanned",
-		"SELECT id FROM t WHERE id > 50":                     "3 files, 0 pruned by partition, 2 pruned by statistics, 1 scanned",
+		"SELECT id FROM t WHERE lang = 'en'":                 "3 files, 1 pruned by partition, 0 pruned by statistics, 0 pruned by index, 2 scanned",
+		"SELECT id FROM t WHERE id > 50":                     "3 files, 0 pruned by partition, 2 pruned by statistics, 0 pruned by index, 1 scanned",
 		"SELECT id FROM t WHERE id > 50 OR lang = 'de'":      "2 scanned",
 		"SELECT id FROM t x LEFT JOIN t y USING (id)":        "3 scanned",
 		"SELECT id FROM t ORDER BY v <-> '[1,1]' LIMIT 1":    "vector distance <->: exact",

@@ -103,7 +103,12 @@ func (db *DB) CreateTable(ctx context.Context, name string, spec TableSpec) (*Ta
 		fields[at[0]].Metadata = arrow.MetadataFrom(md)
 		fields[at[0]].Type = arrow.ListOfField(arrow.Field{Name: "element", Type: arrow.PrimitiveTypes.Float32})
 	}
-	if _, err := db.catalog.Create(ctx, id, lake.CreateSpec{Schema: arrow.NewSchema(fields, nil), Partition: spec.Partition, Properties: spec.Properties, Comment: spec.Comment}); err != nil {
+	l, err := db.catalog.Create(ctx, id, lake.CreateSpec{Schema: arrow.NewSchema(fields, nil), Partition: spec.Partition, Properties: spec.Properties, Comment: spec.Comment})
+	if err != nil {
+		return nil, err
+	}
+	if err := db.env.Created(ctx, l); err != nil {
+		_ = db.catalog.Drop(context.WithoutCancel(ctx), id)
 		return nil, err
 	}
 	return &Table{db: db, id: id}, nil
@@ -213,7 +218,10 @@ func (t *Table) Append(ctx context.Context, r array.RecordReader, opts ...WriteO
 	if err != nil {
 		return WriteInfo{}, err
 	}
-	_, info, err := l.Append(ctx, r, writeOptions(opts))
+	l, info, err := l.Append(ctx, r, writeOptions(opts))
+	if err == nil {
+		t.db.env.Committed(ctx, l)
+	}
 	return WriteInfo(info), err
 }
 
@@ -223,7 +231,10 @@ func (t *Table) Overwrite(ctx context.Context, r array.RecordReader, opts ...Wri
 	if err != nil {
 		return WriteInfo{}, err
 	}
-	_, info, err := l.Overwrite(ctx, r, writeOptions(opts))
+	l, info, err := l.Overwrite(ctx, r, writeOptions(opts))
+	if err == nil {
+		t.db.env.Committed(ctx, l)
+	}
 	return WriteInfo(info), err
 }
 

@@ -14,6 +14,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"syscall"
 	"time"
@@ -36,34 +37,44 @@ func main() {
 	out := flag.String("out", "bench/results/sql.json", "file to write")
 	rows := flag.Int("rows", 10_000_000, "rows of the table")
 	rounds := flag.Int("rounds", 3, "rounds of each case; the fastest counts")
+	only := flag.String("only", "", "measure only what this pattern of sections matches: aggregates, overhead, deletes, firstRow, append, indexes")
+	warehouse := flag.String("warehouse", "", "directory that keeps the tables for the next run; default is a temporary one")
 	flag.Parse()
-	if err := run(context.Background(), *out, *rows, *rounds); err != nil {
+	pattern, err := regexp.Compile(*only)
+	if err == nil {
+		err = run(context.Background(), *out, *warehouse, *rows, *rounds, pattern)
+	}
+	if err != nil {
 		fmt.Fprintln(os.Stderr, "error:", err)
 		os.Exit(1)
 	}
 }
 
-func run(ctx context.Context, out string, rows, rounds int) error {
-	dir, err := os.MkdirTemp("", "overlake-bench-")
-	if err != nil {
-		return err
+func run(ctx context.Context, out, dir string, rows, rounds int, only *regexp.Regexp) (err error) {
+	if dir == "" {
+		if dir, err = os.MkdirTemp("", "overlake-bench-"); err != nil {
+			return err
+		}
+		defer os.RemoveAll(dir)
 	}
-	defer os.RemoveAll(dir)
 	db, err := overlake.Open(ctx, dir, overlake.Options{Threads: 2})
 	if err != nil {
 		return err
 	}
 	defer db.Close()
 	b := &bench{ctx: ctx, db: db, rounds: rounds, rows: rows}
-	if err := b.fill("hits", rows, 16); err != nil {
-		return err
-	}
 	if b.peer, err = openPeer(2); err != nil {
 		return err
 	}
 	defer b.peer.close()
-	for _, step := range []func() error{b.aggregates, b.overhead, b.deletes, b.firstRow, b.append} {
-		if err := step(); err != nil {
+	for _, section := range []struct {
+		name string
+		run  func() error
+	}{{"aggregates", b.aggregates}, {"overhead", b.overhead}, {"deletes", b.deletes}, {"firstRow", b.firstRow}, {"append", b.append}, {"indexes", b.indexes}} {
+		if !only.MatchString(section.name) {
+			continue
+		}
+		if err := section.run(); err != nil {
 			return err
 		}
 	}
@@ -76,7 +87,8 @@ type bench struct {
 	peer    *peer
 	rounds  int
 	rows    int
-	files   []string
+	files   []string // of hits
+	keyed   []string // files of keyed
 	results []measurement
 }
 
@@ -131,8 +143,34 @@ func (b *bench) drain(sql string) error {
 	return rows.Err()
 }
 
-// fill makes a table of eight columns in some files.
+// has tells whether a table is there from an earlier run.
+func (b *bench) has(name string) bool {
+	_, err := b.db.Table(b.ctx, name)
+	return err == nil
+}
+
+// list gives the files of a table.
+func (b *bench) list(name string, into *[]string) error {
+	t, err := b.db.Table(b.ctx, name)
+	if err != nil {
+		return err
+	}
+	list, err := t.Files(b.ctx)
+	if err != nil {
+		return err
+	}
+	*into = nil
+	for _, f := range list {
+		*into = append(*into, strings.TrimPrefix(f.Path, "file://"))
+	}
+	return nil
+}
+
+// fill makes a table of eight columns in some files, unless an earlier run did.
 func (b *bench) fill(name string, rows, files int) error {
+	if b.has(name) {
+		return b.list(name, &b.files)
+	}
 	create := "CREATE TABLE " + name + " (id BIGINT, cat INTEGER, price DOUBLE, qty INTEGER, ts TIMESTAMP, name VARCHAR, flag BOOLEAN, tag VARCHAR)"
 	if err := b.drain(create); err != nil {
 		return err
@@ -147,21 +185,7 @@ func (b *bench) fill(name string, rows, files int) error {
 			return err
 		}
 	}
-	if name != "hits" {
-		return nil
-	}
-	t, err := b.db.Table(b.ctx, name)
-	if err != nil {
-		return err
-	}
-	list, err := t.Files(b.ctx)
-	if err != nil {
-		return err
-	}
-	for _, f := range list {
-		b.files = append(b.files, strings.TrimPrefix(f.Path, "file://"))
-	}
-	return nil
+	return b.list(name, &b.files)
 }
 
 func write(out string, rows int, results []measurement) error {

@@ -52,27 +52,24 @@ func (p *program) ingestCommand() *cobra.Command {
 				}
 				opts.Types[name] = typ
 			}
-			db, err := p.open(cmd.Context(), false)
-			if err != nil {
-				return err
-			}
-			defer db.Close()
-			for i, file := range args[1:] {
-				bar := p.progress(fmt.Sprintf("%s (%d of %d)", file, i+1, len(args)-1), "rows")
-				o := opts
-				o.Progress = func(rows int64) { bar.at(rows, 0) }
-				info, done, err := db.Import(cmd.Context(), args[0], file, o)
-				bar.end()
-				if err != nil {
-					return err
+			return p.with(cmd.Context(), false, func(db *overlake.DB) error {
+				for i, file := range args[1:] {
+					bar := p.progress(fmt.Sprintf("%s (%d of %d)", file, i+1, len(args)-1), "rows")
+					o := opts
+					o.Progress = func(rows int64) { bar.at(rows, 0) }
+					info, done, err := db.Import(cmd.Context(), args[0], file, o)
+					bar.end()
+					if err != nil {
+						return err
+					}
+					if done {
+						fmt.Fprintf(p.stderr, "%s: %d rows in %d files, %s\n", file, info.Rows, info.Files, sizeText(info.Bytes))
+					} else {
+						fmt.Fprintf(p.stderr, "%s: ingested before, left out (--again ingests it once more)\n", file)
+					}
 				}
-				if done {
-					fmt.Fprintf(p.stderr, "%s: %d rows in %d files, %s\n", file, info.Rows, info.Files, sizeText(info.Bytes))
-				} else {
-					fmt.Fprintf(p.stderr, "%s: ingested before, left out (--again ingests it once more)\n", file)
-				}
-			}
-			return nil
+				return nil
+			})
 		},
 	}
 	f := cmd.Flags()

@@ -13,70 +13,79 @@ import (
 )
 
 func (p *program) inspectCommand() *cobra.Command {
-	var snapshots, files, schema bool
+	var snapshots, files, indexes, schema bool
 	cmd := &cobra.Command{
 		Use:     "inspect TABLE",
-		Short:   "show the schema, the snapshots and the data files of a table",
+		Short:   "show the schema, the indexes, the snapshots and the data files of a table",
 		Example: "  overlake inspect docs\n  overlake inspect docs --files --format csv",
 		Args:    oneTable,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			ctx := cmd.Context()
-			db, err := p.open(ctx, true)
-			if err != nil {
-				return err
-			}
-			defer db.Close()
-			t, err := db.Table(ctx, args[0])
-			if err != nil {
-				return err
-			}
-			all := !snapshots && !files && !schema
-			if all || schema {
-				if all {
-					location, err := t.Location(ctx)
+			return p.with(ctx, true, func(db *overlake.DB) error {
+				t, err := db.Table(ctx, args[0])
+				if err != nil {
+					return err
+				}
+				all := !snapshots && !files && !indexes && !schema
+				if all || schema {
+					if all {
+						location, err := t.Location(ctx)
+						if err != nil {
+							return err
+						}
+						fmt.Fprintf(p.stderr, "table %s at %s\n", t.Name(), location)
+					}
+					rows, err := db.SQL(ctx, "DESCRIBE "+quoteName(t.Name()))
 					if err != nil {
 						return err
 					}
-					fmt.Fprintf(p.stderr, "table %s at %s\n", t.Name(), location)
+					if err := p.print(rows); err != nil {
+						return err
+					}
 				}
-				rows, err := db.SQL(ctx, "DESCRIBE "+quoteName(t.Name()))
-				if err != nil {
-					return err
+				if all || indexes {
+					list, err := t.Indexes(ctx)
+					if err != nil {
+						return err
+					}
+					if indexes || len(list) > 0 {
+						if err := p.listIndexes(ctx, db, []string{t.Name()}); err != nil {
+							return err
+						}
+					}
 				}
-				if err := p.print(rows); err != nil {
-					return err
+				if all || snapshots {
+					list, err := t.Snapshots(ctx)
+					if err != nil {
+						return err
+					}
+					var cells [][]string
+					for _, s := range list {
+						cells = append(cells, []string{strconv.FormatInt(s.ID, 10), s.Time.Format(time.RFC3339), s.Operation, s.Summary["added-records"], s.Summary["total-records"], s.Summary["total-data-files"]})
+					}
+					if err := p.printText([]string{"snapshot", "time", "operation", "added_rows", "total_rows", "total_files"}, cells); err != nil {
+						return err
+					}
 				}
-			}
-			if all || snapshots {
-				list, err := t.Snapshots(ctx)
-				if err != nil {
-					return err
+				if all || files {
+					list, err := t.Files(ctx)
+					if err != nil {
+						return err
+					}
+					var cells [][]string
+					for _, f := range list {
+						cells = append(cells, []string{f.Path, strconv.FormatInt(f.Rows, 10), strconv.FormatInt(f.Bytes, 10), strconv.FormatInt(f.Deleted, 10)})
+					}
+					return p.printText([]string{"file", "rows", "bytes", "deleted_rows"}, cells)
 				}
-				var cells [][]string
-				for _, s := range list {
-					cells = append(cells, []string{strconv.FormatInt(s.ID, 10), s.Time.Format(time.RFC3339), s.Operation, s.Summary["added-records"], s.Summary["total-records"], s.Summary["total-data-files"]})
-				}
-				if err := p.printText([]string{"snapshot", "time", "operation", "added_rows", "total_rows", "total_files"}, cells); err != nil {
-					return err
-				}
-			}
-			if all || files {
-				list, err := t.Files(ctx)
-				if err != nil {
-					return err
-				}
-				var cells [][]string
-				for _, f := range list {
-					cells = append(cells, []string{f.Path, strconv.FormatInt(f.Rows, 10), strconv.FormatInt(f.Bytes, 10), strconv.FormatInt(f.Deleted, 10)})
-				}
-				return p.printText([]string{"file", "rows", "bytes", "deleted_rows"}, cells)
-			}
-			return nil
+				return nil
+			})
 		},
 	}
 	f := cmd.Flags()
 	f.BoolVar(&snapshots, "snapshots", false, "only the snapshots")
 	f.BoolVar(&files, "files", false, "only the data files")
+	f.BoolVar(&indexes, "indexes", false, "only the indexes")
 	f.BoolVar(&schema, "schema", false, "only the schema")
 	return cmd
 }

@@ -11,6 +11,8 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"strings"
+	"sync"
 	"syscall"
 
 	"github.com/spf13/cobra"
@@ -57,6 +59,9 @@ type program struct {
 	memory    string
 	threads   int
 	export    []string
+
+	errors sync.Mutex // held to write to stderr beside the command, and for:
+	warned map[string]bool
 }
 
 func (p *program) command() *cobra.Command {
@@ -65,17 +70,8 @@ func (p *program) command() *cobra.Command {
 		Short:         "SQL with vector and text search over Apache Iceberg tables",
 		SilenceUsage:  true,
 		SilenceErrors: true,
-		Args: func(c *cobra.Command, args []string) error {
-			if len(args) == 0 {
-				return nil
-			}
-			hint := "overlake --help lists the commands"
-			if near := c.SuggestionsFor(args[0]); len(near) > 0 {
-				hint = "did you mean " + near[0] + "?"
-			}
-			return overlakeError(overlake.KindInvalid, fmt.Errorf("there is no command %q", args[0]), hint)
-		},
-		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
+		Args:          onlyCommands,
+		RunE:          func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
 	root.SuggestionsMinimumDistance = 2
 	f := root.PersistentFlags()
@@ -93,20 +89,80 @@ func (p *program) command() *cobra.Command {
 		return overlakeError(overlake.KindInvalid, err, "overlake --help lists the flags")
 	})
 	root.AddCommand(p.sqlCommand(), p.replCommand(), p.ingestCommand(), p.inspectCommand(), p.checkCommand(),
-		p.mountCommand(), p.versionCommand())
+		p.indexCommand(), p.mountCommand(), p.versionCommand())
 	return root
 }
 
-// open opens the warehouse of the global flags. Commands that cannot write pass readOnly.
-func (p *program) open(ctx context.Context, readOnly bool) (*overlake.DB, error) {
+// onlyCommands refuses a word that is none of a command's commands.
+func onlyCommands(c *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return nil
+	}
+	hint := c.CommandPath() + " --help lists the commands"
+	if near := c.SuggestionsFor(args[0]); len(near) > 0 {
+		hint = "did you mean " + near[0] + "?"
+	}
+	return overlakeError(overlake.KindInvalid, fmt.Errorf("there is no command %q", args[0]), hint)
+}
+
+// with opens the warehouse of the global flags for f, and closes it when the index builds that f's commits started have
+// ended. Commands that cannot write pass readOnly.
+func (p *program) with(ctx context.Context, readOnly bool, f func(db *overlake.DB) error) (err error) {
 	memory, err := parseBytes(p.memory)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	return overlake.Open(ctx, p.warehouse, overlake.Options{
-		ReadOnly: p.readOnly || readOnly, Catalog: p.catalog, MemoryLimit: memory, Threads: p.threads, Export: p.export,
+	db, err := overlake.Open(ctx, p.warehouse, overlake.Options{
+		ReadOnly: p.readOnly || readOnly, Catalog: p.catalog, MemoryLimit: memory, Threads: p.threads, Export: p.export, Events: p.warn,
 	})
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if cerr := db.Close(); err == nil {
+			err = cerr
+		}
+	}()
+	err = f(db)
+	switch werr := p.finishIndexes(ctx, db); {
+	case err == nil:
+		return werr
+	case werr != nil:
+		fmt.Fprintf(p.stderr, "warning: %v\n", werr)
+	}
+	return err
 }
+
+// warn prints an event, each once.
+func (p *program) warn(e overlake.Event) {
+	line := "warning: "
+	if e.Index != "" {
+		line += "index " + e.Index + " of "
+	}
+	line += e.Table + ": " + e.What
+	if e.Err != nil {
+		line += ": " + e.Err.Error()
+	}
+	if e.Object != "" && !strings.Contains(line, e.Object) {
+		line += " (" + e.Object + ")"
+	}
+	p.errors.Lock()
+	defer p.errors.Unlock()
+	if p.warned[line] || len(p.warned) == maxWarnings {
+		return
+	}
+	if p.warned == nil {
+		p.warned = map[string]bool{}
+	}
+	p.warned[line] = true
+	if p.watched() {
+		fmt.Fprint(p.stderr, "\r\033[K") // a bar may stand there
+	}
+	fmt.Fprintln(p.stderr, line)
+}
+
+// maxWarnings bounds what is printed of a warehouse that is damaged all over.
+const maxWarnings = 1000
 
 // print streams rows to standard output in the format of the flags.
 func (p *program) print(rows *overlake.Rows) (err error) {
@@ -190,4 +246,14 @@ func terminalWidth(w io.Writer) int {
 		}
 	}
 	return 0
+}
+
+// atLeast demands a number of arguments.
+func atLeast(n int, what string) cobra.PositionalArgs {
+	return func(c *cobra.Command, args []string) error {
+		if len(args) < n {
+			return overlakeError(overlake.KindInvalid, errors.New(what), c.UseLine())
+		}
+		return nil
+	}
 }

@@ -27,27 +27,24 @@ func (p *program) mountCommand() *cobra.Command {
 			return nil
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
-			db, err := p.open(cmd.Context(), false)
-			if err != nil {
-				return err
-			}
-			defer db.Close()
-			if remove {
-				return db.Unmount(cmd.Context(), args[0])
-			}
-			if name == "" {
-				dir := strings.TrimRight(args[0], "/")
-				if strings.Contains(filepath.Base(dir), ".metadata.json") {
-					dir = filepath.Dir(filepath.Dir(dir))
+			return p.with(cmd.Context(), false, func(db *overlake.DB) error {
+				if remove {
+					return db.Unmount(cmd.Context(), args[0])
 				}
-				name = filepath.Base(dir)
-			}
-			t, err := db.Mount(cmd.Context(), name, args[0])
-			if err != nil {
+				if name == "" {
+					dir := strings.TrimRight(args[0], "/")
+					if strings.Contains(filepath.Base(dir), ".metadata.json") {
+						dir = filepath.Dir(filepath.Dir(dir))
+					}
+					name = filepath.Base(dir)
+				}
+				t, err := db.Mount(cmd.Context(), name, args[0])
+				if err != nil {
+					return err
+				}
+				_, err = fmt.Fprintf(p.stderr, "mounted %s, read-only; try: overlake sql \"SELECT * FROM %s LIMIT 5\"\n", t.Name(), name)
 				return err
-			}
-			_, err = fmt.Fprintf(p.stderr, "mounted %s, read-only; try: overlake sql \"SELECT * FROM %s LIMIT 5\"\n", t.Name(), name)
-			return err
+			})
 		},
 	}
 	cmd.Flags().StringVar(&name, "as", "", "name of the table (default the directory's)")

@@ -23,8 +23,13 @@ type bar struct {
 }
 
 func (p *program) progress(what, unit string) *bar {
+	return &bar{p: p, what: what, unit: unit, live: p.watched(), start: time.Now()}
+}
+
+// watched tells whether a terminal shows stderr.
+func (p *program) watched() bool {
 	f, ok := p.stderr.(*os.File)
-	return &bar{p: p, what: what, unit: unit, live: ok && term.IsTerminal(int(f.Fd())), start: time.Now()}
+	return ok && term.IsTerminal(int(f.Fd()))
 }
 
 // at draws the state, at most ten times a second; total 0 means unknown.
@@ -33,18 +38,28 @@ func (b *bar) at(done, total int64) {
 		return
 	}
 	b.last = time.Now()
+	b.p.errors.Lock()
+	defer b.p.errors.Unlock()
 	rate := float64(done) / time.Since(b.start).Seconds()
 	if total > 0 {
 		const width = 30
-		full := int(width * done / total)
+		full := int(width * min(done, total) / total)
 		fmt.Fprintf(b.p.stderr, "\r\033[K%s [%s%s] %d of %d %s", b.what, strings.Repeat("█", full), strings.Repeat("░", width-full), done, total, b.unit)
 		return
 	}
 	fmt.Fprintf(b.p.stderr, "\r\033[K%s: %d %s, %.0f a second", b.what, done, b.unit, rate)
 }
 
+// build draws the state of an index build.
+func (b *bar) build(x overlake.IndexProgress) {
+	b.unit = fmt.Sprintf("rows, %d of %d files", x.FilesDone, x.Files)
+	b.at(x.RowsDone, x.Rows)
+}
+
 func (b *bar) end() {
 	if b.live {
+		b.p.errors.Lock()
+		defer b.p.errors.Unlock()
 		fmt.Fprint(b.p.stderr, "\r\033[K")
 	}
 }

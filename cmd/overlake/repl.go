@@ -21,7 +21,7 @@ import (
 
 const replHelp = `Statements end with a semicolon and may span lines. Commands:
   \d            list the tables
-  \d TABLE      list the columns of a table
+  \d TABLE      list the columns and the indexes of a table
   \timing       switch the printing of run times on or off
   \format NAME  set the output format: table, json, csv, markdown, arrow
   \?            this help
@@ -35,15 +35,12 @@ func (p *program) replCommand() *cobra.Command {
 		Long:  replHelp,
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			db, err := p.open(cmd.Context(), false)
-			if err != nil {
-				return err
-			}
-			defer db.Close()
-			lines, closeLines := p.lines()
-			defer closeLines()
-			r := &repl{p: p, session: db.Session(), timing: true}
-			return r.loop(cmd.Context(), lines)
+			return p.with(context.WithoutCancel(cmd.Context()), false, func(db *overlake.DB) error {
+				lines, closeLines := p.lines()
+				defer closeLines()
+				r := &repl{p: p, session: db.Session(), timing: true}
+				return r.loop(cmd.Context(), lines)
+			})
 		},
 	}
 }
@@ -163,6 +160,7 @@ func (r *repl) command(ctx context.Context, words []string) bool {
 		r.run(ctx, "SHOW TABLES")
 	case words[0] == `\d` && len(words) == 2:
 		r.run(ctx, "DESCRIBE "+strings.TrimSuffix(words[1], ";"))
+		r.indexes(ctx, strings.TrimSuffix(words[1], ";"))
 	case words[0] == `\timing`:
 		r.timing = !r.timing
 		fmt.Fprintf(r.p.stderr, "timing is %s\n", map[bool]string{true: "on", false: "off"}[r.timing])
@@ -177,4 +175,33 @@ func (r *repl) command(ctx context.Context, words []string) bool {
 		fmt.Fprint(r.p.stderr, replHelp)
 	}
 	return false
+}
+
+// indexes prints the indexes of a table, if it has any.
+func (r *repl) indexes(ctx context.Context, table string) {
+	rows, err := r.session.SQL(ctx, "SHOW INDEXES FROM "+table)
+	if err != nil {
+		return // DESCRIBE has said so
+	}
+	var names []string
+	for _, f := range rows.Schema().Fields() {
+		names = append(names, f.Name)
+	}
+	var cells [][]string
+	for row, err := range rows.Values() {
+		if err != nil {
+			printError(r.p.stderr, err)
+			return
+		}
+		line := make([]string, len(row))
+		for i, v := range row {
+			line[i] = fmt.Sprint(v)
+		}
+		cells = append(cells, line)
+	}
+	if len(cells) > 0 {
+		if err := r.p.printText(names, cells); err != nil {
+			printError(r.p.stderr, err)
+		}
+	}
 }

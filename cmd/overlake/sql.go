@@ -30,26 +30,23 @@ func (p *program) sqlCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			db, err := p.open(cmd.Context(), false)
-			if err != nil {
-				return err
-			}
-			defer db.Close()
-			session := db.Session()
-			if !echo {
-				return p.runScript(cmd.Context(), session, script)
-			}
-			statements, err := overlake.SplitScript(script)
-			if err != nil {
-				return err
-			}
-			for _, s := range statements {
-				fmt.Fprintf(p.stdout, "\n%s;\n", s)
-				if err := p.runScript(cmd.Context(), session, s); err != nil {
+			return p.with(cmd.Context(), false, func(db *overlake.DB) error {
+				session := db.Session()
+				if !echo {
+					return p.runScript(cmd.Context(), session, script)
+				}
+				statements, err := overlake.SplitScript(script)
+				if err != nil {
 					return err
 				}
-			}
-			return nil
+				for _, s := range statements {
+					fmt.Fprintf(p.stdout, "\n%s;\n", s)
+					if err := p.runScript(cmd.Context(), session, s); err != nil {
+						return err
+					}
+				}
+				return nil
+			})
 		},
 	}
 	cmd.Flags().BoolVar(&echo, "echo", false, "print every statement, with the comment before it, before its answer")

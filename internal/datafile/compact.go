@@ -34,8 +34,8 @@ type thriftWalk struct {
 	at int
 }
 
-// structure walks one struct. number is called with the field id and value of every integer field of this struct, and sub
-// for every field that is a struct itself; a nil sub, or one that returns false, leaves the walking to structure.
+// structure walks one struct. number is called with the field id and value of every integer field of this struct, booleans
+// being 0 and 1, and sub for every field that is a struct itself; a nil sub, or one that returns false, leaves the walking to structure.
 func (w *thriftWalk) structure(depth int, number func(id int16, v int64), sub func(id int16) (bool, error)) error {
 	if depth > maxThriftDepth {
 		return errThrift
@@ -60,6 +60,9 @@ func (w *thriftWalk) structure(depth int, number func(id int16, v int64), sub fu
 		}
 		switch kind := head & 15; kind {
 		case thriftTrue, thriftFalse: // the value is in the type
+			if number != nil {
+				number(id, int64(thriftFalse-kind))
+			}
 		case thriftI16, thriftI32, thriftI64:
 			v, err := w.zigzag()
 			if err != nil {
@@ -162,6 +165,23 @@ func (w *thriftWalk) value(kind byte, depth int, within bool) error {
 	return errThrift
 }
 
+// field reads an integer field of the type whose id is one more than that of the field before.
+func (w *thriftWalk) field(kind byte, v *int64) bool {
+	if w.at >= len(w.b) || w.b[w.at] != 1<<4|kind {
+		return false
+	}
+	w.at++
+	var err error
+	*v, err = w.zigzag()
+	return err == nil
+}
+
+// end reads the end of a struct.
+func (w *thriftWalk) end() bool {
+	w.at++
+	return w.at <= len(w.b) && w.b[w.at-1] == 0
+}
+
 func (w *thriftWalk) byte() (byte, error) {
 	if w.at >= len(w.b) {
 		return 0, errThrift
@@ -190,45 +210,4 @@ func (w *thriftWalk) varint() (uint64, error) {
 func (w *thriftWalk) zigzag() (int64, error) {
 	v, err := w.varint()
 	return int64(v>>1) ^ -int64(v&1), err
-}
-
-// pageHeader is what the header of a page says, as far as memory depends on it.
-type pageHeader struct {
-	kind                     int64 // 0 data, 1 index, 2 dictionary, 3 data V2
-	uncompressed, compressed int64
-	values                   int64 // of a data or dictionary page
-	length                   int   // of the header, bytes
-}
-
-const (
-	dataPage       = 0
-	dictionaryPage = 2
-	dataPageV2     = 3
-)
-
-// parsePageHeader reads the header at the beginning of b. It fails with errThrift when b does not hold all of it.
-func parsePageHeader(b []byte) (pageHeader, error) {
-	var h pageHeader
-	w := &thriftWalk{b: b}
-	err := w.structure(0, func(id int16, v int64) {
-		switch id {
-		case 1:
-			h.kind = v
-		case 2:
-			h.uncompressed = v
-		case 3:
-			h.compressed = v
-		}
-	}, func(id int16) (bool, error) {
-		if id != 5 && id != 7 && id != 8 { // the three page headers that have values
-			return false, nil
-		}
-		return true, w.structure(1, func(id int16, v int64) {
-			if id == 1 {
-				h.values = v
-			}
-		}, nil)
-	})
-	h.length = w.at
-	return h, err
 }

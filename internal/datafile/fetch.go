@@ -1,14 +1,14 @@
 package datafile
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"slices"
 	"sort"
 
 	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/arrow-go/v18/arrow/array"
-	"github.com/apache/arrow-go/v18/parquet/file"
-	"github.com/apache/arrow-go/v18/parquet/pqarrow"
 
 	"github.com/overlakedb/overlake/internal/errs"
 )
@@ -19,7 +19,9 @@ type fetchMode uint8
 const (
 	// scanRows reads from the start of the row group: no page index, or lists whose pages need not begin at rows.
 	scanRows fetchMode = iota
-	// pickPages reads exactly the pages that hold wanted rows, found by the page index.
+	// ownPages decodes the pages that hold wanted rows here: columns of one value or NULL in each row.
+	ownPages
+	// pickPages lets the library read exactly the pages that hold wanted rows, found by the page index.
 	pickPages
 	// seekRows lets the library seek. Columns of several leaves need it, because their pages begin at different rows and
 	// must be read from the same one.
@@ -29,7 +31,7 @@ const (
 const (
 	// nearRows is the distance between two wanted rows up to which seekRows reads on rather than seeks anew.
 	nearRows = 256
-	// pickBytes is what is decoded at once while looking for rows.
+	// pickBytes is what the library decodes at once while looking for rows.
 	pickBytes = 8 << 20
 	// fetchBuffer is what the library reads at once of a page.
 	fetchBuffer = 16 << 10
@@ -49,39 +51,25 @@ func (f *File) Fetch(ctx context.Context, positions []int64, names []string) (_ 
 	if err != nil {
 		return nil, err
 	}
-	sorted := slices.Clone(positions)
-	slices.Sort(sorted)
-	sorted = slices.Compact(sorted)
-	if n := len(sorted); n > 0 && (sorted[0] < 0 || sorted[n-1] >= f.Rows()) {
-		out := sorted[0]
+	w := &fetcher{ctx: ctx, f: f, cols: cols, s: f.session(ctx)}
+	w.sort(positions)
+	if n := len(w.sorted); n > 0 && (w.sorted[0] < 0 || w.sorted[n-1] >= f.Rows()) {
+		out := w.sorted[0]
 		if out >= 0 {
-			out = sorted[n-1]
+			out = w.sorted[n-1]
 		}
 		return nil, errs.Newf(errs.Invalid, "datafile.fetch", "position %d is outside of the file's %d rows", out, f.Rows())
 	}
 	if err := ctx.Err(); err != nil {
 		return nil, errs.Wrap(errs.Canceled, "datafile.fetch", err)
 	}
-	w := &fetcher{ctx: ctx, f: f, cols: cols}
-	if len(sorted) == 0 {
+	if len(w.sorted) == 0 {
 		return w.empty(), nil
 	}
-	if w.s, err = f.session(ctx, fetchBuffer); err != nil {
-		return nil, err
-	}
 	w.s.mem.begin()
-	for at := 0; at < len(sorted); {
-		g := sort.Search(len(f.groups), func(g int) bool { return f.groups[g].First+f.groups[g].Rows > sorted[at] })
-		rg, from := f.groups[g], at
-		for at < len(sorted) && sorted[at] < rg.First+rg.Rows {
-			at++
-		}
-		rows := make([]int64, at-from)
-		for i, p := range sorted[from:at] {
-			rows[i] = p - rg.First
-		}
-		w.parts = append(w.parts, groupRows{group: g, rows: rows})
-	}
+	w.d = desks.Get().(*desk)
+	defer w.d.free()
+	w.divide()
 	arrays := make([]arrow.Array, len(cols))
 	defer releaseAll(arrays)
 	if err := w.plan(); err != nil {
@@ -92,27 +80,20 @@ func (f *File) Fetch(ctx context.Context, positions []int64, names []string) (_ 
 			return nil, w.s.src.failure("datafile.fetch", err)
 		}
 	}
-	if !slices.Equal(sorted, positions) {
-		for i := range arrays {
-			ordered, err := w.reorder(arrays[i], sorted, positions)
-			if err != nil {
-				return nil, err
-			}
-			arrays[i].Release()
-			arrays[i] = ordered
-		}
-	}
 	return array.NewRecordBatch(f.project(cols), arrays, int64(len(positions))), nil
 }
 
-// groupRows are wanted rows of one row group, counted from its first.
+// groupRows are wanted rows of one row group, counted from its first, ascending, each once.
 type groupRows struct {
-	group int
-	rows  []int64
-	runs  [][]run // by column: what to read of it, in order
+	group  int
+	from   int // the place of the first among all sorted rows
+	rows   []int64
+	modes  []fetchMode // by column
+	places [][][]place // by column and leaf, unless it is scanned
+	runs   [][]run     // by column that the library reads: what to read of it, in order
 }
 
-// run is a stretch of a column that is read in one go.
+// run is a stretch of a column that the library reads in one go.
 type run struct {
 	mode  fetchMode
 	group int   // of the session's files: pages that are picked pose as row groups of their own
@@ -121,11 +102,63 @@ type run struct {
 }
 
 type fetcher struct {
-	ctx   context.Context
-	f     *File
-	s     *session
-	cols  []int
-	parts []groupRows
+	ctx  context.Context
+	f    *File
+	s    *session
+	cols []int
+	// Sorted position k goes to the rows slots[ends[k-1]:ends[k]] of the result.
+	sorted  []int64
+	slots   []int32
+	ends    []int32
+	ordered bool // the positions were asked for as they are in sorted
+	parts   []groupRows
+	pages   *pretence
+	d       *desk
+}
+
+// sort sorts the positions and remembers where each belongs.
+func (w *fetcher) sort(positions []int64) {
+	w.slots = make([]int32, len(positions))
+	for i := range w.slots {
+		w.slots[i] = int32(i)
+	}
+	if !slices.IsSorted(positions) {
+		slices.SortFunc(w.slots, func(a, b int32) int { return cmp.Or(cmp.Compare(positions[a], positions[b]), cmp.Compare(a, b)) })
+	}
+	w.sorted, w.ends = make([]int64, 0, len(positions)), make([]int32, 0, len(positions))
+	w.ordered = true
+	for i, slot := range w.slots {
+		p := positions[slot]
+		if n := len(w.sorted); n == 0 || w.sorted[n-1] != p {
+			w.sorted, w.ends = append(w.sorted, p), append(w.ends, 0)
+		}
+		w.ends[len(w.ends)-1] = int32(i + 1)
+		w.ordered = w.ordered && int(slot) == i && len(w.sorted) == i+1
+	}
+}
+
+// slotsOf are the rows of the result that a sorted position goes to.
+func (w *fetcher) slotsOf(k int) []int32 {
+	from := int32(0)
+	if k > 0 {
+		from = w.ends[k-1]
+	}
+	return w.slots[from:w.ends[k]]
+}
+
+// divide divides the sorted positions among the row groups.
+func (w *fetcher) divide() {
+	f := w.f
+	rows := make([]int64, len(w.sorted))
+	for at := 0; at < len(w.sorted); {
+		g := sort.Search(len(f.groups), func(g int) bool { return f.groups[g].First+f.groups[g].Rows > w.sorted[at] })
+		rg, from := f.groups[g], at
+		for ; at < len(w.sorted) && w.sorted[at] < rg.First+rg.Rows; at++ {
+			rows[at] = w.sorted[at] - rg.First
+		}
+		w.parts = append(w.parts, groupRows{group: g, from: from, rows: rows[from:at], modes: make([]fetchMode, len(w.cols)),
+			places: make([][][]place, len(w.cols)), runs: make([][]run, len(w.cols))})
+	}
 }
 
 // plan decides how every column is read, and fetches the bytes for it.
@@ -146,44 +179,50 @@ func (w *fetcher) plan() error {
 			}
 		}
 	}
-	if err := w.s.src.prefetch(heads); err != nil {
+	if err := w.s.src.prefetch(heads, &w.d.heads); err != nil {
 		return err
 	}
-	v := &pretence{f: f, groups: len(f.groups), free: map[int]int{}, next: farAway}
+	w.pages = &pretence{f: f, groups: len(f.groups), free: map[int]int{}, next: farAway}
 	var pages []span
-	for pi := range w.parts {
-		p := &w.parts[pi]
-		p.runs = make([][]run, len(w.cols))
-		for i, c := range w.cols {
-			mode, places, err := w.mode(p.group, c)
-			if err != nil {
+	for i, c := range w.cols {
+		own := true
+		for pi := range w.parts {
+			p := &w.parts[pi]
+			var err error
+			if p.modes[i], p.places[i], err = w.mode(p.group, c); err != nil {
 				return err
 			}
-			switch mode {
+			own = own && p.modes[i] == ownPages
+		}
+		for pi := range w.parts {
+			p := &w.parts[pi]
+			if p.modes[i] == ownPages && !own { // a column is read in one way
+				p.modes[i] = pickPages
+			}
+			switch p.modes[i] {
 			case scanRows:
-				p.runs[i] = []run{{mode: mode, group: p.group, rows: p.rows}}
+				p.runs[i] = []run{{mode: scanRows, group: p.group, rows: p.rows}}
 			case seekRows:
 				for at := 0; at < len(p.rows); {
 					from := at
 					for at++; at < len(p.rows) && p.rows[at]-p.rows[at-1] <= nearRows; at++ {
 					}
-					p.runs[i] = append(p.runs[i], run{mode: mode, group: p.group, first: p.rows[from], rows: p.rows[from:at]})
+					p.runs[i] = append(p.runs[i], run{mode: seekRows, group: p.group, first: p.rows[from], rows: p.rows[from:at]})
 				}
-				for k := range places {
-					pages = append(pages, soughtSpans(f.chunks[p.group][f.leafAt[c]+k], places[k], p.runs[i])...)
+				for k := range p.places[i] {
+					pages = append(pages, soughtSpans(f.chunks[p.group][f.leafAt[c]+k], p.places[i][k], p.runs[i])...)
 				}
 			case pickPages:
-				p.runs[i] = v.pick(p.group, f.leafAt[c], places[0], p.rows)
+				p.runs[i] = w.pages.pick(p.group, f.leafAt[c], p.places[i][0], p.rows)
+			case ownPages:
+				pages = ownSpans(pages, f.chunks[p.group][f.leafAt[c]], p.places[i][0], p.rows)
 			}
 		}
 	}
-	for _, m := range v.maps {
+	for _, m := range w.pages.maps {
 		pages = append(pages, m.parts...)
 	}
-	if err := w.s.src.prefetch(pages); err != nil {
-		return err
-	}
-	return w.s.pretend(v)
+	return w.s.src.prefetch(pages, &w.d.pages)
 }
 
 // soughtSpans is what the library will read of a leaf on its way to runs of rows: the index again, the dictionary, the pages
@@ -222,8 +261,11 @@ func (w *fetcher) mode(group, col int) (fetchMode, [][]place, error) {
 			}
 		}
 	}
-	if f.leafAt[col+1]-f.leafAt[col] > 1 {
+	switch {
+	case f.leafAt[col+1]-f.leafAt[col] > 1:
 		return seekRows, all, nil
+	case f.cells[col].kind != foreignCells && inflates(f.chunks[group][f.leafAt[col]].codec):
+		return ownPages, all, nil
 	}
 	return pickPages, all, nil
 }
@@ -237,8 +279,8 @@ type place struct {
 // places reads an offset index. It gives none when the index is not one that can be followed: the pages have to lie in the
 // chunk one after the other and to begin at ascending rows, the first at row 0.
 func (s *source) places(k chunk, rows int64) ([]place, error) {
-	b := make([]byte, k.indexLen)
-	if n, err := s.ReadAt(b, k.index); n < len(b) {
+	b, err := s.view(span{k.index, k.index + k.indexLen})
+	if err != nil {
 		return nil, err
 	}
 	out := parsePlaces(b)
@@ -255,13 +297,8 @@ func (s *source) places(k chunk, rows int64) ([]place, error) {
 
 // parsePlaces reads the page locations of an offset index, or gives none.
 func parsePlaces(b []byte) []place {
-	var out []place
 	w := &thriftWalk{b: b}
-	if w.structure(0, nil, nil) != nil { // counts fit, depth is bounded: what follows may trust the bytes
-		return nil
-	}
 	// OffsetIndex { 1: list<PageLocation> }, so: field 1 of type list, then its elements, which are structs.
-	w.at = 0
 	if head, err := w.byte(); err != nil || head != 1<<4|thriftList {
 		return nil
 	}
@@ -275,10 +312,27 @@ func parsePlaces(b []byte) []place {
 			return nil
 		}
 	}
+	if n > uint64(len(b)-w.at) { // no location is shorter than a byte
+		return nil
+	}
+	out := make([]place, 0, min(n, uint64(len(b)/7)+1)) // few are shorter than 7
 	for range n {
-		var p place
-		var size int64
-		err := w.structure(1, func(id int16, v int64) {
+		p, err := w.place()
+		if err != nil {
+			return nil
+		}
+		out = append(out, p)
+	}
+	return out
+}
+
+// place reads PageLocation { 1: i64 offset, 2: i32 size, 3: i64 first row }. Writers write it in this order, which is read
+// without the detour over field ids: a file has many of them.
+func (w *thriftWalk) place() (p place, err error) {
+	var size int64
+	if at := w.at; !w.field(thriftI64, &p.from) || !w.field(thriftI32, &size) || !w.field(thriftI64, &p.row) || !w.end() {
+		w.at, p, size = at, place{}, 0
+		err = w.structure(1, func(id int16, v int64) {
 			switch id {
 			case 1:
 				p.from = v
@@ -288,17 +342,45 @@ func parsePlaces(b []byte) []place {
 				p.row = v
 			}
 		}, nil)
-		if err != nil || p.from < 0 || size < 0 || p.from+size < 0 {
-			return nil
-		}
-		p.to = p.from + size
-		out = append(out, p)
 	}
-	return out
+	if err != nil || p.from < 0 || size < 0 || p.from+size < 0 {
+		return p, errThrift
+	}
+	p.to = p.from + size
+	return p, nil
 }
 
-// column gathers the wanted rows of one column, sorted by position.
+// column gives a column of the result.
 func (w *fetcher) column(i int) (arrow.Array, error) {
+	if w.parts[0].modes[i] == ownPages {
+		a, err := w.pick(i)
+		if !errors.Is(err, errPage) {
+			return a, err
+		}
+		// What is not decoded here, broken pages too, the library shall judge, without help of an index that may be wrong.
+		for pi := range w.parts {
+			p := &w.parts[pi]
+			p.runs[i] = []run{{mode: scanRows, group: p.group, rows: p.rows}}
+		}
+	}
+	if w.s.fr == nil {
+		if err := w.s.open(fetchBuffer); err != nil {
+			return nil, err
+		}
+		if err := w.s.pretend(w.pages); err != nil {
+			return nil, err
+		}
+	}
+	a, err := w.gather(i)
+	if err != nil || w.ordered {
+		return a, err
+	}
+	defer a.Release()
+	return w.reorder(a)
+}
+
+// gather lets the library read the wanted rows of one column, sorted by position.
+func (w *fetcher) gather(i int) (arrow.Array, error) {
 	var kept []arrow.Array
 	defer func() { releaseAll(kept) }()
 	step := w.f.window(w.cols[i:i+1], pickBytes)
@@ -364,17 +446,22 @@ func (w *fetcher) read(col int, r run, step int64) (kept []arrow.Array, err erro
 	return kept, nil
 }
 
-// reorder puts the rows of a column, which are those of sorted, into the order of positions.
-func (w *fetcher) reorder(a arrow.Array, sorted, positions []int64) (arrow.Array, error) {
+// reorder puts the rows of a column, which are those of the sorted positions, to where they belong.
+func (w *fetcher) reorder(a arrow.Array) (arrow.Array, error) {
+	from := make([]int64, len(w.slots))
+	for k := range w.sorted {
+		for _, slot := range w.slotsOf(k) {
+			from[slot] = int64(k)
+		}
+	}
 	var slices []arrow.Array
 	defer func() { releaseAll(slices) }()
-	for i := 0; i < len(positions); {
-		at := sort.Search(len(sorted), func(k int) bool { return sorted[k] >= positions[i] })
+	for i := 0; i < len(from); {
 		n := 1
-		for i+n < len(positions) && at+n < len(sorted) && positions[i+n] == sorted[at+n] {
+		for i+n < len(from) && from[i+n] == from[i]+int64(n) {
 			n++
 		}
-		slices = append(slices, array.NewSlice(a, int64(at), int64(at+n)))
+		slices = append(slices, array.NewSlice(a, from[i], from[i]+int64(n)))
 		i += n
 	}
 	out, err := array.Concatenate(slices, w.s.mem)
@@ -387,118 +474,6 @@ func (w *fetcher) empty() arrow.RecordBatch {
 	return b.NewRecordBatch()
 }
 
-// pretence is a file that the library is made to see: after the row groups of the real one come groups that consist of
-// nothing but picked pages, each column's dictionary before them. The k-th of these holds the k-th run of every column. Their
-// bytes have addresses from far behind the end of the real file, and source leads these to where the bytes are.
-//
-// So the library reads every run from the start of a chunk to its end, which it does right for every kind of column, while
-// only the pages that matter are read and decoded.
-type pretence struct {
-	f      *File
-	groups int         // so far, real ones included
-	free   map[int]int // by leaf: the first group that has no run of it yet
-	swaps  []swap
-	maps   []mapped
-	next   int64 // the first address that is free
-}
-
-// swap puts a mapped chunk into a pretended group.
-type swap struct {
-	group, leaf int
-	real        int // the real row group that the chunk is of
-	m           mapped
-	dictionary  bool
-}
-
-// mapped are parts of the real file under consecutive addresses.
-type mapped struct {
-	span
-	parts []span
-}
-
-// farAway is the first pretended address; no file is that long.
-const farAway = int64(1) << 56
-
-// pick makes runs of consecutive pages that hold wanted rows of a leaf.
-func (v *pretence) pick(group, leaf int, places []place, rows []int64) []run {
-	k := v.f.chunks[group][leaf]
-	var out []run
-	for at := 0; at < len(rows); {
-		first := pageOf(places, rows[at])
-		end := first
-		from := at
-		for at < len(rows) {
-			p := pageOf(places, rows[at])
-			if p > end+1 {
-				break
-			}
-			end = p
-			at++
-		}
-		m := mapped{parts: []span{{places[first].from, places[end].to}}}
-		dictionary := k.start < k.data
-		if dictionary {
-			m.parts = slices.Insert(m.parts, 0, span{k.start, k.data})
-		}
-		m.from = v.next
-		m.to = m.from
-		for _, p := range m.parts {
-			m.to += p.to - p.from
-		}
-		v.next = m.to + 1<<10 // some versions of the format look behind the end of a chunk
-		g := max(v.free[leaf], len(v.f.groups))
-		v.free[leaf] = g + 1
-		v.groups = max(v.groups, g+1)
-		v.swaps = append(v.swaps, swap{group: g, leaf: leaf, real: group, m: m, dictionary: dictionary})
-		v.maps = append(v.maps, m)
-		out = append(out, run{mode: pickPages, group: g, first: places[first].row, rows: rows[from:at]})
-	}
-	return out
-}
-
 func pageOf(places []place, row int64) int {
 	return sort.Search(len(places), func(i int) bool { return places[i].row > row }) - 1
-}
-
-// pretend makes the session's library see the pretence.
-func (s *session) pretend(v *pretence) error {
-	if len(v.swaps) == 0 {
-		return nil
-	}
-	md := *v.f.md
-	footer := *v.f.md.FileMetaData
-	footer.RowGroups = slices.Clone(footer.RowGroups)
-	for len(footer.RowGroups) < v.groups {
-		g := *v.f.md.RowGroups[v.swaps[0].real]
-		g.Columns = slices.Clone(g.Columns)
-		footer.RowGroups = append(footer.RowGroups, &g)
-	}
-	for _, x := range v.swaps {
-		c := *v.f.md.RowGroups[x.real].Columns[x.leaf]
-		m := *c.MetaData
-		m.DataPageOffset, m.DictionaryPageOffset = x.m.from, nil
-		if x.dictionary {
-			from := x.m.from
-			m.DictionaryPageOffset = &from
-			m.DataPageOffset = from + x.m.parts[0].to - x.m.parts[0].from
-		}
-		m.TotalCompressedSize = x.m.to - x.m.from
-		c.MetaData = &m
-		c.OffsetIndexOffset, c.OffsetIndexLength, c.ColumnIndexOffset, c.ColumnIndexLength = nil, nil, nil, nil
-		footer.RowGroups[x.group].Columns[x.leaf] = &c
-	}
-	md.FileMetaData = &footer
-	md.SetSourceFileSize(v.next)
-	s.src.maps = v.maps
-	pr, err := file.NewParquetReader(s.src, file.WithReadProps(s.props), file.WithMetadata(&md))
-	if err != nil {
-		return err
-	}
-	fr, err := pqarrow.NewFileReader(pr, pqarrow.ArrowReadProperties{}, s.mem)
-	if err != nil {
-		return err
-	}
-	fr.Manifest = s.fr.Manifest
-	s.pr, s.fr = pr, fr
-	return nil
 }

@@ -39,6 +39,7 @@ type File struct {
 	schema *arrow.Schema
 	// leafAt[i] is the first leaf of top-level column i; one more entry ends the last.
 	leafAt []int
+	cells  []cellType // by top-level column
 	rows   int64
 	groups []RowGroup
 	chunks [][]chunk
@@ -59,6 +60,23 @@ type chunk struct {
 	uncompressed     int64
 	index            int64 // offset of the offset index, 0 when there is none
 	indexLen         int64
+	codec            compress.Compression
+}
+
+// On is the same file read through another reader; the footer is shared.
+func (f *File) On(r io.ReaderAt) *File {
+	g := *f
+	g.src = r
+	return &g
+}
+
+// Memory is about what an opened file holds, in bytes.
+func (f *File) Memory() int64 {
+	n := int64(4096)
+	for _, g := range f.chunks {
+		n += 2048 * int64(len(g)) // what the library keeps of a column chunk, statistics included
+	}
+	return n
 }
 
 // maxFooter bounds the footer of a file that we are willing to read, in bytes.
@@ -67,7 +85,8 @@ const maxFooter = 256 << 20
 // maxLeaves bounds the columns of a file.
 const maxLeaves = 1 << 16
 
-// Open reads the footer of a file of the given size in bytes, and nothing else.
+// Open reads the footer of a file of the given size in bytes, and nothing else. A reader with a method Near that gives true
+// answers at once, from memory or from a disk of this machine, and is asked for smaller ranges than others.
 func Open(r io.ReaderAt, size int64) (*File, error) { return OpenLimited(r, size, Limits{}) }
 
 // OpenLimited is Open with limits of one's own.
@@ -213,6 +232,12 @@ func (f *File) readSchema() error {
 		return corruptf("datafile.open", "a column of the file has no values")
 	}
 	f.leafAt = append(f.leafAt, n)
+	f.cells = make([]cellType, len(fields))
+	for i, at := range f.leafAt[:len(fields)] {
+		if f.leafAt[i+1] == at+1 {
+			f.cells[i] = cellsOf(f.md.Schema.Column(at), fields[i].Type)
+		}
+	}
 	return nil
 }
 
@@ -249,7 +274,7 @@ func (f *File) readGroups() error {
 			case c.Type() != col.PhysicalType():
 				return bad(g, "the column %s is %s and in the schema %s", col.Path(), c.Type(), col.PhysicalType())
 			}
-			k := chunk{start: chunkStart(c), data: c.DataPageOffset(), uncompressed: max(c.TotalUncompressedSize(), 0)}
+			k := chunk{start: chunkStart(c), data: c.DataPageOffset(), uncompressed: max(c.TotalUncompressedSize(), 0), codec: c.Compression()}
 			k.end = k.start + c.TotalCompressedSize()
 			if group.Rows == 0 { // writers leave all sorts of offsets where there is nothing
 				chunks[i] = chunk{}
@@ -382,6 +407,21 @@ func (s *source) read(p []byte, off int64) (int, error) {
 	return n, err
 }
 
+// view gives the bytes of a span, without a copy where they were prefetched. They may not be changed.
+func (s *source) view(sp span) ([]byte, error) {
+	if b, ok := s.ranges.view(sp); ok {
+		return b, nil
+	}
+	b := make([]byte, sp.to-sp.from)
+	if n, err := s.read(b, sp.from); n < len(b) {
+		if err == nil || err == io.EOF {
+			err = corruptf("datafile.read", "the file ends at %d, before its pages do", sp.from+int64(n))
+		}
+		return nil, err
+	}
+	return b, nil
+}
+
 // readMapped reads from the parts that made-up addresses stand for.
 func (s *source) readMapped(p []byte, off int64) (int, error) {
 	i, ok := slices.BinarySearchFunc(s.maps, off, func(m mapped, off int64) int {
@@ -463,7 +503,8 @@ func (s *source) failure(op string, err error) error {
 	return corrupt(op, err)
 }
 
-// session is one caller's use of the library: readers of its own over the shared footer.
+// session is one caller's reading: its source, its memory and, once it is open, readers of the library over the shared
+// footer.
 type session struct {
 	src   *source
 	props *parquet.ReaderProperties
@@ -472,23 +513,30 @@ type session struct {
 	mem   *limited
 }
 
-func (f *File) session(ctx context.Context, buffer int64) (*session, error) {
-	s := &session{src: &source{ctx: ctx, f: f}, mem: &limited{Allocator: f.limits.Allocator, limit: f.limits.BatchBytes}}
+func (f *File) session(ctx context.Context) *session {
+	return &session{src: &source{ctx: ctx, f: f}, mem: &limited{Allocator: f.limits.Allocator, limit: f.limits.BatchBytes}}
+}
+
+// open makes the readers of the library, which buffer so many bytes a column.
+func (s *session) open(buffer int64) error {
+	f := s.src.f
 	s.props = parquet.NewReaderProperties(s.mem)
 	s.props.BufferedStreamEnabled = true // else every seek loads the whole column chunk
 	s.props.BufferSize = buffer
 	s.props.MaxCompressedPageSize, s.props.MaxUncompressedPageSize = f.limits.BatchBytes, f.limits.BatchBytes
 	var err error
 	if s.pr, err = file.NewParquetReader(s.src, file.WithReadProps(s.props), file.WithMetadata(f.md)); err != nil {
-		return nil, corrupt("datafile.read", err)
+		return corrupt("datafile.read", err)
 	}
-	if s.fr, err = pqarrow.NewFileReader(s.pr, pqarrow.ArrowReadProperties{}, s.mem); err != nil {
-		return nil, corrupt("datafile.read", err)
+	fr, err := pqarrow.NewFileReader(s.pr, pqarrow.ArrowReadProperties{}, s.mem)
+	if err != nil {
+		return corrupt("datafile.read", err)
 	}
-	if s.fr.Manifest, err = f.manifest(); err != nil {
-		return nil, err
+	if fr.Manifest, err = f.manifest(); err != nil {
+		return err
 	}
-	return s, nil
+	s.fr = fr
+	return nil
 }
 
 // column opens a reader of one top-level column over row groups. The library opens the members of structs on goroutines,

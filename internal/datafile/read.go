@@ -42,7 +42,8 @@ func (f *File) Read(ctx context.Context, names []string, batchRows int64) (_ arr
 	for _, c := range cols {
 		leaves += int64(f.leafAt[c+1] - f.leafAt[c])
 	}
-	if r.s, err = f.session(ctx, min(max(readBuffers/leaves, 16<<10), 1<<20)); err != nil {
+	r.s = f.session(ctx)
+	if err := r.s.open(min(max(readBuffers/leaves, 16<<10), 1<<20)); err != nil {
 		return nil, err
 	}
 	r.s.mem.begin()

@@ -49,7 +49,8 @@ type WriterOptions struct {
 	// RowGroupBytes bounds a row group, in encoded bytes, and so the memory of the writer, which holds one group; 0 means
 	// 128 MiB.
 	RowGroupBytes int64
-	// PageBytes is the size that a page is closed at, before compression; 0 means 64 KiB, the unit of a point fetch.
+	// PageBytes is the size that a page is closed at, before compression; 0 means 24 KiB, the unit of a point fetch. Pages of
+	// wide values are up to three times as large.
 	PageBytes int64
 	// Codec compresses the pages; "" means zstd. Vectors are left alone unless they are split.
 	Codec Codec
@@ -79,7 +80,8 @@ type Writer struct {
 	opts    WriterOptions
 	layout  *layout
 	out     *sink
-	fw      *pqarrow.FileWriter
+	props   []parquet.WriterProperty
+	fw      *pqarrow.FileWriter // nil until the first rows
 	tallies []*tally
 	groups  int
 	inGroup int64 // rows of the row group that is open
@@ -123,7 +125,7 @@ func NewWriter(w io.Writer, sc *arrow.Schema, opts WriterOptions) (_ *Writer, er
 		opts.RowGroupBytes = 128 << 20
 	}
 	if opts.PageBytes <= 0 {
-		opts.PageBytes = 64 << 10
+		opts.PageBytes = 24 << 10
 	}
 	if opts.Allocator == nil {
 		opts.Allocator = memory.DefaultAllocator
@@ -132,24 +134,53 @@ func NewWriter(w io.Writer, sc *arrow.Schema, opts WriterOptions) (_ *Writer, er
 	if err != nil {
 		return nil, err
 	}
-	props, err := l.properties(opts)
-	if err != nil {
+	wr := &Writer{opts: opts, layout: l, out: &sink{w: w}, tallies: make([]*tally, len(l.leaves))}
+	if wr.props, err = l.properties(opts); err != nil {
 		return nil, err
 	}
-	out := &sink{w: w}
-	fw, err := pqarrow.NewFileWriter(l.schema, out, parquet.NewWriterProperties(props...),
-		pqarrow.NewArrowWriterProperties(pqarrow.WithAllocator(opts.Allocator)))
-	if err != nil {
-		if out.err != nil {
-			return nil, wrap(errs.Unavailable, "datafile.write", out.err)
-		}
+	if _, err := pqarrow.ToParquet(l.schema, parquet.NewWriterProperties(wr.props...), wr.arrowProperties()); err != nil {
 		return nil, wrap(errs.Unsupported, "datafile.write", err)
 	}
-	wr := &Writer{opts: opts, layout: l, out: out, fw: fw, tallies: make([]*tally, len(l.leaves))}
 	for i, x := range l.leaves {
 		wr.tallies[i] = newTally(x)
 	}
 	return wr, nil
+}
+
+func (w *Writer) arrowProperties() pqarrow.ArrowWriterProperties {
+	return pqarrow.NewArrowWriterProperties(pqarrow.WithAllocator(w.opts.Allocator))
+}
+
+// start begins the file, with dictionaries for the columns that the first rows speak for.
+func (w *Writer) start(cols []arrow.Array) error {
+	props, at, largest := w.props, 0, float64(smallDictionary)
+	for _, c := range cols {
+		eachLeaf(c, func(a arrow.Array, _ int64) {
+			x := w.layout.leaves[at]
+			at++
+			if x.vector || w.layout.shared[x.path] {
+				return
+			}
+			r, ok := sample(a, w.opts.RowGroupRows)
+			switch _, fixed := x.typ.(arrow.FixedWidthDataType); {
+			case ok:
+				props = append(props, parquet.WithDictionaryFor(x.path, r.worthwhile()))
+				if r.worthwhile() {
+					largest = max(largest, 2*r.dictionary) // it was an estimate
+				}
+			case fixed:
+				// The library finds out by itself, on its first page, whether a dictionary of numbers pays.
+				props = append(props, parquet.WithDictionaryCostFallbackFor(x.path, true))
+			}
+		})
+	}
+	props = append(props, parquet.WithDictionaryPageSizeLimit(int64(min(largest, largeDictionary))))
+	fw, err := pqarrow.NewFileWriter(w.layout.schema, w.out, parquet.NewWriterProperties(props...), w.arrowProperties())
+	if err != nil {
+		return w.failed(err)
+	}
+	w.fw = fw
+	return nil
 }
 
 // properties are the library's options for the layout.
@@ -168,6 +199,7 @@ func (l *layout) properties(opts WriterOptions) ([]parquet.WriterProperty, error
 		parquet.WithDataPageVersion(parquet.DataPageV2),
 		parquet.WithPageIndexEnabled(true),
 		parquet.WithDataPageSize(opts.PageBytes),
+		parquet.WithBatchSize(opts.valuesPerLook()),
 		parquet.WithMaxRowGroupLength(opts.RowGroupRows),
 		parquet.WithVersion(parquet.V2_LATEST),
 		parquet.WithStoreDecimalAsInteger(true), // as Iceberg prescribes up to 18 digits
@@ -179,11 +211,6 @@ func (l *layout) properties(opts WriterOptions) ([]parquet.WriterProperty, error
 			continue
 		}
 		if !x.vector {
-			if _, fixed := x.typ.(arrow.FixedWidthDataType); fixed {
-				// Numbers that hardly repeat, keys above all, show it on their first page; without this a chunk hashes a
-				// megabyte of them before it gives its dictionary up. Texts are worth the wait.
-				props = append(props, parquet.WithDictionaryCostFallbackFor(x.path, true))
-			}
 			continue
 		}
 		// Bounds over all elements of all vectors tell nothing and cost a pass over them.
@@ -282,6 +309,11 @@ func (w *Writer) Write(rec arrow.RecordBatch) (err error) {
 
 // add hands planned columns to the library, step by step, and ends row groups at their limits.
 func (w *Writer) add(cols []arrow.Array, rows int64) error {
+	if w.fw == nil {
+		if err := w.start(cols); err != nil {
+			return err
+		}
+	}
 	rec := array.NewRecordBatch(w.layout.schema, cols, rows)
 	defer rec.Release()
 	step := w.step(cols, rows)
@@ -311,18 +343,19 @@ func (w *Writer) add(cols []arrow.Array, rows int64) error {
 	return nil
 }
 
-// The library looks at the size of a page once in that many values.
-const valuesPerLook = 1024
+// valuesPerLook is how many values of a column the library takes before it looks whether the page is full: enough of eight
+// bytes for a third of a page. It is also the fewest that a page of a column of short texts has.
+func (o WriterOptions) valuesPerLook() int64 { return min(max(o.PageBytes/24, 16), 1024) }
 
-// step is how many rows to hand over at once. Values so wide that valuesPerLook of them overfill a page fourfold are handed
-// over page by page, and no step is more than an eighth of a row group.
+// step is how many rows to hand over at once. Values so wide that valuesPerLook of them overfill a page threefold are handed
+// over in fewer, for pages of that size, and no step is more than an eighth of a row group.
 func (w *Writer) step(cols []arrow.Array, rows int64) int64 {
 	step, total := int64(stepRows), int64(0)
 	for _, c := range cols {
 		eachLeaf(c, func(a arrow.Array, size int64) {
 			total += size
-			if n := int64(a.Len()); n > 0 && size/n*valuesPerLook > 4*w.opts.PageBytes {
-				step = min(step, w.opts.PageBytes*rows/size)
+			if n := int64(a.Len()); n > 0 && size/n*w.opts.valuesPerLook() > 3*w.opts.PageBytes {
+				step = min(step, 3*w.opts.PageBytes*rows/size)
 			}
 		})
 	}
@@ -332,7 +365,7 @@ func (w *Writer) step(cols []arrow.Array, rows int64) int64 {
 	return max(step, 1)
 }
 
-// eachLeaf gives the leaves of a planned column with the bytes of their values.
+// eachLeaf gives the leaves of a planned column, in Parquet's order, with the bytes of their values.
 func eachLeaf(a arrow.Array, yield func(a arrow.Array, size int64)) {
 	switch x := a.(type) {
 	case *array.Struct:
@@ -340,13 +373,14 @@ func eachLeaf(a arrow.Array, yield func(a arrow.Array, size int64)) {
 			eachLeaf(x.Field(i), yield)
 		}
 	case array.ListLike:
+		first, last := int64(0), int64(0)
 		if n := x.Len(); n > 0 {
-			first, _ := x.ValueOffsets(0)
-			_, last := x.ValueOffsets(n - 1)
-			window := array.NewSlice(x.ListValues(), first, last)
-			defer window.Release()
-			eachLeaf(window, yield)
+			first, _ = x.ValueOffsets(0)
+			_, last = x.ValueOffsets(n - 1)
 		}
+		window := array.NewSlice(x.ListValues(), first, last)
+		defer window.Release()
+		eachLeaf(window, yield)
 	case array.ExtensionArray:
 		eachLeaf(x.Storage(), yield)
 	case *array.String:
@@ -377,7 +411,7 @@ func (w *Writer) Rows() int64 { return w.rows }
 
 // Bytes is about the size of the file so far, what is buffered included.
 func (w *Writer) Bytes() int64 {
-	if w.closed {
+	if w.closed || w.fw == nil {
 		return w.out.n
 	}
 	return w.out.n + w.fw.RowGroupTotalCompressedBytes()
@@ -394,6 +428,11 @@ func (w *Writer) Close() (m Meta, err error) {
 	}
 	w.closed = true
 	defer guard(errs.Internal, "datafile.write", &err)
+	if w.fw == nil {
+		if err := w.start(nil); err != nil {
+			return Meta{}, err
+		}
+	}
 	if err := w.fw.Close(); err != nil {
 		return Meta{}, w.failed(err)
 	}
@@ -436,6 +475,9 @@ func (w *Writer) Abort() {
 		return
 	}
 	w.closed = true
+	if w.fw == nil {
+		return
+	}
 	var err error
 	defer guard(errs.Internal, "datafile.write", &err)
 	w.out.w, w.out.err = io.Discard, nil

@@ -28,6 +28,7 @@ type feed struct {
 	schema *arrow.Schema
 	open   func(columns []int) (array.RecordReader, error)
 	fills  []fill
+	rows   int64
 }
 
 // A cursor is one reading of a feed, shared by the threads of a query.
@@ -73,13 +74,14 @@ func (db *DB) NewFeed(schema *arrow.Schema, open func() (array.RecordReader, err
 		}
 		return &projected{RecordReader: r, columns: columns}, nil
 	}
-	return db.NewColumnFeed(schema, all)
+	return db.NewColumnFeed(schema, -1, all)
 }
 
 // NewColumnFeed is NewFeed for readers that can leave columns out: open is told which of the schema's columns the query
-// uses, ascending, and its batches have exactly these, perhaps none.
-func (db *DB) NewColumnFeed(schema *arrow.Schema, open func(columns []int) (array.RecordReader, error)) (from string, release func(), err error) {
-	f := &feed{db: db, schema: schema, open: open, fills: make([]fill, schema.NumFields())}
+// uses, ascending, and its batches have exactly these, perhaps none. rows is how many rows there are at most, which helps
+// the engine to order joins; -1 says nothing.
+func (db *DB) NewColumnFeed(schema *arrow.Schema, rows int64, open func(columns []int) (array.RecordReader, error)) (from string, release func(), err error) {
+	f := &feed{db: db, schema: schema, open: open, fills: make([]fill, schema.NumFields()), rows: rows}
 	for i, field := range schema.Fields() {
 		if f.fills[i], err = newFill(field.Type); err != nil {
 			return "", nil, errs.With(err, errs.On(field.Name))
@@ -174,6 +176,9 @@ func ovFeedBind(id C.int64_t, info C.duckdb_bind_info, handle *C.uintptr_t) (fai
 		C.duckdb_bind_add_result_column(info, name, t)
 		C.free(unsafe.Pointer(name))
 		C.duckdb_destroy_logical_type(&t)
+	}
+	if f.rows >= 0 {
+		C.duckdb_bind_set_cardinality(info, C.idx_t(f.rows), false)
 	}
 	*handle = newHandle(f)
 	return nil

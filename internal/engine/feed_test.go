@@ -159,7 +159,7 @@ func TestFeedProjection(t *testing.T) {
 	schema, batches := manyRows(t)
 	var mu sync.Mutex
 	var asked []string
-	from, release, err := db.NewColumnFeed(schema, func(columns []int) (array.RecordReader, error) {
+	from, release, err := db.NewColumnFeed(schema, 5, func(columns []int) (array.RecordReader, error) {
 		mu.Lock()
 		asked = append(asked, fmt.Sprint(columns))
 		mu.Unlock()

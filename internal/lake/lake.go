@@ -26,6 +26,7 @@ import (
 	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/iceberg-go"
 	"github.com/apache/iceberg-go/table"
+	"github.com/google/uuid"
 
 	"github.com/overlakedb/overlake/internal/errs"
 	"github.com/overlakedb/overlake/internal/objstore"
@@ -172,8 +173,14 @@ func newShared() *shared {
 // Ident is the name the table was opened by.
 func (t *Table) Ident() Ident { return t.id }
 
-// UUID identifies the table for life.
-func (t *Table) UUID() string { return t.meta.TableUUID().String() }
+// UUID identifies the table for life. Format version 1 does without one; then it is made of the location.
+func (t *Table) UUID() string {
+	id := t.meta.TableUUID()
+	if id == uuid.Nil {
+		id = uuid.NewSHA1(uuid.NameSpaceURL, []byte(t.meta.Location()))
+	}
+	return id.String()
+}
 
 // Location is where the table lives, as its metadata says.
 func (t *Table) Location() string { return t.meta.Location() }

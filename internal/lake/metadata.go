@@ -18,10 +18,16 @@ func readMetadata(ctx context.Context, io *fileIO, location string) (table.Metad
 	return parseMetadata(location, data)
 }
 
+// IndexColumnsKey is the table property that lists the columns of a new table that get an index each, separated by commas.
+const IndexColumnsKey = "overlake.index.columns"
+
 // checkProperties refuses values of our own properties that could not be honoured.
 func checkProperties(props map[string]string) error {
 	for k, v := range props {
 		if !strings.HasPrefix(k, "overlake.") {
+			continue
+		}
+		if k == IndexColumnsKey {
 			continue
 		}
 		if strings.HasPrefix(k, "overlake.column.") && strings.HasSuffix(k, ".type") {

@@ -53,6 +53,20 @@ func (p *Plan) MayHoldNaN(id int) bool {
 	return false
 }
 
+// Only is the plan with just the files at the places given.
+func (p *Plan) Only(places []int) *Plan {
+	out := *p
+	out.Files, out.Rows, out.Bytes, out.Deleted = nil, 0, 0, 0
+	for _, i := range places {
+		f := &p.Files[i]
+		out.Files = append(out.Files, *f)
+		out.Rows += f.Rows
+		out.Bytes += f.Size
+		out.Deleted += f.Deletes.Len()
+	}
+	return &out
+}
+
 // Plan finds the files that may hold rows for which the filter is true. What a filter cannot tell keeps the file. The
 // files come in the order of their sequence numbers, those of one commit by path.
 func (t *Table) Plan(ctx context.Context, ref Ref, filter predicate.Expr) (*Plan, error) {

@@ -179,32 +179,38 @@ func (t *Table) project(ctx context.Context, f *datafile.File, data *DataFile, w
 	if batch <= 0 {
 		batch = 8192
 	}
-	asc, err := t.toArrow(want)
+	p, names, err := t.projection(ctx, f, data, want)
 	if err != nil {
 		return nil, err
 	}
-	p := &projected{ctx: ctx, schema: asc, batch: batch}
+	p.batch = batch
+	if len(names) == 0 {
+		p.none = f.Rows()
+		return p, nil
+	}
+	p.RecordReader, err = f.Read(ctx, names, batch)
+	return p, err
+}
+
+// projection plans how the columns of a schema come from those of a file, and names the ones to read. The batches to
+// assemble from have these columns in the order of the names.
+func (t *Table) projection(ctx context.Context, f *datafile.File, data *DataFile, want *iceberg.Schema) (p *projected, names []string, err error) {
+	asc, err := t.toArrow(want)
+	if err != nil {
+		return nil, nil, err
+	}
+	p = &projected{ctx: ctx, schema: asc}
 	n := t.fileNames(f)
-	have := f.Schema().Fields()
-	var names []string
+	all := f.Schema().Fields()
+	var have []arrow.Field
 	for _, w := range want.Fields() {
-		if at := n.find(have, w.ID, ""); at >= 0 && !slices.Contains(names, have[at].Name) {
-			names = append(names, have[at].Name)
+		if at := n.find(all, w.ID, ""); at >= 0 && !slices.Contains(names, all[at].Name) {
+			names = append(names, all[at].Name)
+			have = append(have, all[at])
 		}
 	}
-	if len(names) > 0 {
-		if p.RecordReader, err = f.Read(ctx, names, batch); err != nil {
-			return nil, err
-		}
-		have = p.RecordReader.Schema().Fields()
-	} else {
-		p.none, have = f.Rows(), nil
-	}
-	if p.columns, err = t.sources(want.Fields(), have, n, "", data); err != nil {
-		p.Release()
-		return nil, err
-	}
-	return p, nil
+	p.columns, err = t.sources(want.Fields(), have, n, "", data)
+	return p, names, err
 }
 
 // assemble makes a batch in the wanted schema from the columns read.

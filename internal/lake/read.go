@@ -112,23 +112,77 @@ func plainly(have, want arrow.DataType, types bool) bool {
 	return false
 }
 
-// ReadFile reads the named columns of a file, nil meaning all, as the schema of the plan has them: renames, promotions,
-// defaults and partition constants applied. Deleted rows come too unless live is asked for.
-func (t *Table) ReadFile(ctx context.Context, f *DataFile, columns []string, ref Ref, live bool) (array.RecordReader, error) {
+// columns is the schema that a ref reads by, with the named columns alone, nil meaning all.
+func (t *Table) columns(ref Ref, names []string) (*iceberg.Schema, error) {
 	sc, err := t.schemaAt(ref)
+	if err != nil || names == nil {
+		return sc, err
+	}
+	var fields []iceberg.NestedField
+	for _, c := range names {
+		field, ok := columnOf(sc, c)
+		if !ok {
+			return nil, errs.New(errs.NotFound, "lake.read", "there is no such column", errs.On(c))
+		}
+		fields = append(fields, field)
+	}
+	return iceberg.NewSchema(sc.ID, fields...), nil
+}
+
+// Fetch reads the rows of a file at the positions, in their order, as the schema of the plan has them. Deleted rows come
+// too: who gives positions has left them out.
+func (t *Table) Fetch(ctx context.Context, f *DataFile, columns []string, ref Ref, positions []int64) (arrow.RecordBatch, error) {
+	sc, err := t.columns(ref, columns)
 	if err != nil {
 		return nil, err
 	}
-	if columns != nil {
-		var fields []iceberg.NestedField
-		for _, c := range columns {
-			field, ok := columnOf(sc, c)
-			if !ok {
-				return nil, errs.New(errs.NotFound, "lake.read", "there is no such column", errs.On(c))
-			}
-			fields = append(fields, field)
+	df, done, err := t.openCached(ctx, f)
+	if err != nil {
+		return nil, err
+	}
+	defer done()
+	p, names, err := t.projection(ctx, df, f, sc)
+	if err != nil {
+		return nil, errs.With(err, errs.On(f.Path))
+	}
+	if len(names) == 0 {
+		return p.assemble(nil, len(positions))
+	}
+	rec, err := df.Fetch(ctx, positions, names)
+	if err != nil {
+		return nil, errs.With(err, errs.On(f.Path))
+	}
+	defer rec.Release()
+	return p.assemble(rec.Columns(), len(positions))
+}
+
+// openCached opens a data file whose footer may be known from before.
+func (t *Table) openCached(ctx context.Context, f *DataFile) (*datafile.File, func(), error) {
+	o, err := f.Store.Open(ctx, f.Name)
+	if err != nil {
+		return nil, nil, missing(err, f.Path)
+	}
+	key := "footer " + f.Path + " " + o.ETag()
+	df, err := cachedOr(t.shared.manifests, key, func() (*datafile.File, int64, error) {
+		df, err := datafile.Open(o, o.Size())
+		if err != nil {
+			return nil, 0, errs.With(err, errs.On(f.Path))
 		}
-		sc = iceberg.NewSchema(sc.ID, fields...)
+		return df, df.Memory(), sameRows(df, f)
+	})
+	if err != nil {
+		o.Close()
+		return nil, nil, err
+	}
+	return df.On(o), func() { o.Close() }, nil
+}
+
+// ReadFile reads the named columns of a file, nil meaning all, as the schema of the plan has them: renames, promotions,
+// defaults and partition constants applied. Deleted rows come too unless live is asked for.
+func (t *Table) ReadFile(ctx context.Context, f *DataFile, columns []string, ref Ref, live bool) (array.RecordReader, error) {
+	sc, err := t.columns(ref, columns)
+	if err != nil {
+		return nil, err
 	}
 	df, done, err := t.openData(ctx, f.Path)
 	if err != nil {

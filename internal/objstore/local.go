@@ -231,6 +231,7 @@ func (o *localObject) ReadAt(p []byte, off int64) (int, error) {
 func (o *localObject) Close() error { return localError("objstore.close", o.name, o.f.Close()) }
 func (o *localObject) Size() int64  { return o.size }
 func (o *localObject) ETag() string { return o.etag }
+func (o *localObject) Near() bool   { return true }
 
 func infoOf(name string, i fs.FileInfo) Info {
 	return Info{Name: name, Size: i.Size(), ETag: etag(inodeOf(i), i.Size(), i.ModTime()), ModTime: i.ModTime()}

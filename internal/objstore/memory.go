@@ -161,6 +161,7 @@ func (o openMemory) ReadAt(p []byte, off int64) (int, error) {
 func (o openMemory) Size() int64  { return o.r.Size() }
 func (o openMemory) Close() error { return nil }
 func (o openMemory) ETag() string { return o.etag }
+func (o openMemory) Near() bool   { return true }
 
 // memoryWriter gathers an object and puts it at Commit.
 type memoryWriter struct {

@@ -55,6 +55,12 @@ type ContextReaderAt interface {
 	ReadAtContext(ctx context.Context, p []byte, off int64) (int, error)
 }
 
+// Near is implemented by objects that may answer a read at once, from memory or from a disk of this machine. Who needs several
+// ranges of one that does asks for each: what lies between would cost more than the asking.
+type Near interface {
+	Near() bool
+}
+
 // Reader is the half of a store that cannot write.
 type Reader interface {
 	// Open opens an object for ranged reads; NotFound when there is none.

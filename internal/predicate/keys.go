@@ -98,6 +98,27 @@ func AppendTuple(dst []byte, kind KeyKind, key []byte, null bool) []byte {
 	return append(append(dst, key...), 0, 1)
 }
 
+// TupleRange is the range of the tuples that begin with head and have next a value of the range.
+func TupleRange(head []byte, kind KeyKind, r Range) Range {
+	// Every tuple with a value v in this place begins with the encoding of v, and between the encodings of v and of the
+	// next value lies nothing but tuples that continue that of v.
+	out := Range{Lo: AppendTuple(slices.Clone(head), kind, r.Lo, false)}
+	if r.LoOpen {
+		out.Lo = PrefixRange(out.Lo).Hi
+	}
+	if r.NoHi {
+		end := PrefixRange(append(slices.Clone(head), 1))
+		out.Hi, out.HiOpen, out.NoHi = end.Hi, end.HiOpen, end.NoHi
+		return out
+	}
+	out.Hi, out.HiOpen = AppendTuple(slices.Clone(head), kind, r.Hi, false), true
+	if !r.HiOpen {
+		end := PrefixRange(out.Hi)
+		out.Hi, out.HiOpen, out.NoHi = end.Hi, end.HiOpen, end.NoHi
+	}
+	return out
+}
+
 // Range is a run of keys from Lo to Hi, ends included unless Open. Without a lower end Lo is empty and LoOpen false, which
 // is no restriction, since the empty key is the least; without an upper end NoHi is true and Hi and HiOpen say nothing.
 type Range struct {
@@ -219,6 +240,34 @@ func (rs Ranges) Complement() Ranges {
 	return append(out, next)
 }
 
+// Intersect is the set of the keys that are in both.
+func (rs Ranges) Intersect(other Ranges) Ranges {
+	var out Ranges
+	for i, k := 0, 0; i < len(rs) && k < len(other); {
+		a, b := rs[i], other[k]
+		r := a
+		if c := bytes.Compare(b.Lo, a.Lo); c > 0 || c == 0 && b.LoOpen {
+			r.Lo, r.LoOpen = b.Lo, b.LoOpen
+		}
+		// Whose end comes first ends the common part, and is passed.
+		first := !a.NoHi
+		if !a.NoHi && !b.NoHi {
+			c := bytes.Compare(a.Hi, b.Hi)
+			first = c < 0 || c == 0 && (a.HiOpen || !b.HiOpen)
+		}
+		if first {
+			i++
+		} else {
+			r.Hi, r.HiOpen, r.NoHi = b.Hi, b.HiOpen, b.NoHi
+			k++
+		}
+		if !r.Empty() {
+			out = append(out, r)
+		}
+	}
+	return out
+}
+
 // Contains tells whether a key is in the set.
 func (rs Ranges) Contains(key []byte) bool {
 	i, found := slices.BinarySearchFunc(rs, key, func(r Range, key []byte) int { return bytes.Compare(r.Lo, key) })
@@ -260,6 +309,48 @@ func (b *Bound) IsExact() bool {
 		return b.Exact
 	}
 	return false
+}
+
+// Simplify joins what an AND or an OR says of one column into one leaf: the two ends of BETWEEN are one range.
+func (b *Bound) Simplify() *Bound {
+	if b.Op != BoundAnd && b.Op != BoundOr {
+		return b
+	}
+	out := &Bound{Op: b.Op}
+	at := map[int]*Bound{}
+	add := func(k *Bound) {
+		if k.Op != BoundLeaf {
+			out.Kids = append(out.Kids, k)
+			return
+		}
+		have := at[k.Field]
+		if have == nil {
+			c := *k
+			at[k.Field] = &c
+			out.Kids = append(out.Kids, &c)
+			return
+		}
+		have.Exact = have.Exact && k.Exact
+		if b.Op == BoundAnd {
+			have.Keys, have.Null = have.Keys.Intersect(k.Keys), have.Null && k.Null
+		} else {
+			have.Keys, have.Null = RangesOf(append(slices.Clone(have.Keys), k.Keys...)...), have.Null || k.Null
+		}
+	}
+	for _, k := range b.Kids {
+		k = k.Simplify()
+		if k.Op == b.Op {
+			for _, kk := range k.Kids {
+				add(kk)
+			}
+			continue
+		}
+		add(k)
+	}
+	if len(out.Kids) == 1 {
+		return out.Kids[0]
+	}
+	return out
 }
 
 // Leaves calls yield for every leaf.

@@ -60,10 +60,18 @@ func TestRangesAreSets(t *testing.T) {
 			}
 		}
 		set := predicate.RangesOf(list...)
+		cut := rng.IntN(len(list) + 1)
+		both := predicate.RangesOf(list[:cut]...).Intersect(predicate.RangesOf(list[cut:]...))
 		other := set.Complement()
 		back := other.Complement()
 		for _, k := range keys {
 			want := slices.ContainsFunc(list, func(r predicate.Range) bool { return r.Contains(k) })
+			in := func(list []predicate.Range) bool {
+				return slices.ContainsFunc(list, func(r predicate.Range) bool { return r.Contains(k) })
+			}
+			if both.Contains(k) != (in(list[:cut]) && in(list[cut:])) {
+				t.Fatalf("%v and %v both hold %x: %v", list[:cut], list[cut:], k, both.Contains(k))
+			}
 			if set.Contains(k) != want || other.Contains(k) == want || back.Contains(k) != want {
 				t.Fatalf("%v: key %x is in %v: %v, in the complement %v: %v", list, k, set, set.Contains(k), other, other.Contains(k))
 			}
@@ -83,6 +91,24 @@ func TestPrefixRange(t *testing.T) {
 			if got, want := r.Contains([]byte(k)), bytes.HasPrefix([]byte(k), []byte(p)); got != want {
 				t.Errorf("prefix %q holds %q: %v", p, k, got)
 			}
+		}
+	}
+}
+
+func TestTupleRange(t *testing.T) {
+	rng := rand.New(rand.NewPCG(8, 1))
+	texts := []string{"", "\x00", "\x00\x00", "\x00\x01", "\x01", "a", "a\x00", "ab", "\xff", "\xff\xff"}
+	pick := func() []byte { return []byte(texts[rng.IntN(len(texts))]) }
+	for range 20_000 {
+		head := predicate.AppendTuple(nil, predicate.Bytes, pick(), false)
+		r := predicate.Range{Lo: pick(), Hi: pick(), LoOpen: rng.IntN(2) == 0, HiOpen: rng.IntN(2) == 0, NoHi: rng.IntN(4) == 0}
+		first, second := pick(), pick()
+		null := rng.IntN(8) == 0
+		key := predicate.AppendTuple(predicate.AppendTuple(nil, predicate.Bytes, first, false), predicate.Bytes, second, null)
+		key = predicate.AppendTuple(key, predicate.Ints, predicate.AppendInt(nil, rng.Int64()), rng.IntN(2) == 0)
+		want := bytes.Equal(head, predicate.AppendTuple(nil, predicate.Bytes, first, false)) && !null && r.Contains(second)
+		if got := predicate.TupleRange(head, predicate.Bytes, r).Contains(key); got != want {
+			t.Fatalf("%x and %+v hold (%q, %q): %v", head, r, first, second, got)
 		}
 	}
 }

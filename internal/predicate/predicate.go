@@ -4,8 +4,8 @@
 // partitions or an index may keep too much but never drop a matching row, and the SQL engine evaluates the full WHERE
 // clause again over what is kept. Anything a tree cannot express is True, so a partial translation is always safe.
 //
-// Nothing here knows SQL text, Iceberg or Arrow: the sql room and the fluent query translate into it, the lake and the
-// index rooms translate out of it.
+// Nothing here knows SQL text or Iceberg: the sql room and the fluent query translate into it, the lake and the index
+// rooms translate out of it. Of Arrow it knows how values become keys (KeysOf).
 package predicate
 
 import (

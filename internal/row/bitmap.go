@@ -2,7 +2,9 @@ package row
 
 import (
 	"iter"
+	"math/bits"
 
+	"github.com/RoaringBitmap/roaring/v2"
 	"github.com/RoaringBitmap/roaring/v2/roaring64"
 )
 
@@ -18,6 +20,21 @@ func BitmapOf(positions ...int64) *Bitmap {
 	b := NewBitmap()
 	b.AddMany(positions)
 	return b
+}
+
+// FromWords is the set of the bits of a dense array, the reverse of Words. The set takes the array: the caller leaves it.
+func FromWords(words []uint64) *Bitmap {
+	const chunk = 1 << 32 / 64 // what the lower half of a position covers
+	out := NewBitmap()
+	if low := roaring.FromDense(words[:min(len(words), chunk)], false); !low.IsEmpty() {
+		out.b = *roaring64.Roaring32AsRoaring64(low)
+	}
+	for i := chunk; i < len(words); i++ {
+		for w := words[i]; w != 0; w &= w - 1 {
+			out.b.Add(uint64(i)*64 + uint64(bits.TrailingZeros64(w)))
+		}
+	}
+	return out
 }
 
 // Add puts a position into the set.
@@ -124,6 +141,46 @@ func (b *Bitmap) All() iter.Seq[int64] {
 			}
 		}
 	}
+}
+
+// Part is the set of the positions first ≤ p < first+rows, counted from first: what a set over several files, one behind
+// the other, says of one of them.
+func (b *Bitmap) Part(first, rows int64) *Bitmap {
+	out := NewBitmap()
+	if b == nil || rows <= 0 || first < 0 {
+		return out
+	}
+	it := b.b.Iterator()
+	it.AdvanceIfNeeded(uint64(first))
+	var chunk [512]int64
+	n := 0
+	for it.HasNext() {
+		p := it.Next()
+		if p >= uint64(first+rows) {
+			break
+		}
+		if n == len(chunk) {
+			out.AddMany(chunk[:n])
+			n = 0
+		}
+		chunk[n] = int64(p) - first
+		n++
+	}
+	out.AddMany(chunk[:n])
+	return out
+}
+
+// CountRange is the number of positions lo ≤ p < hi.
+func (b *Bitmap) CountRange(lo, hi int64) int64 {
+	lo = max(lo, 0)
+	if b == nil || lo >= hi {
+		return 0
+	}
+	n := int64(b.b.Rank(uint64(hi - 1)))
+	if lo > 0 {
+		n -= int64(b.b.Rank(uint64(lo - 1)))
+	}
+	return n
 }
 
 // Words is the set as a dense bit array for a file of the given number of rows: bit p%64 of word p/64 stands for

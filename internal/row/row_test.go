@@ -96,6 +96,45 @@ func TestBitmapAgreesWithAMap(t *testing.T) {
 	}
 }
 
+func TestFromWordsIsTheReverseOfWords(t *testing.T) {
+	for seed := range uint64(6) {
+		rng := rand.New(rand.NewPCG(seed, 4))
+		words := make([]uint64, rng.IntN(4000))
+		model := map[int64]bool{}
+		for i := range words {
+			switch rng.IntN(4) {
+			case 0:
+				words[i] = ^uint64(0)
+			case 1:
+				words[i] = rng.Uint64()
+			case 2:
+				words[i] = 1 << rng.IntN(64)
+			}
+		}
+		for p := range int64(len(words)) * 64 {
+			if words[p>>6]>>(p&63)&1 == 1 {
+				model[p] = true
+			}
+		}
+		b := row.FromWords(slices.Clone(words))
+		check(t, "from words", b, model)
+		if !slices.Equal(b.Words(int64(len(words))*64), words) {
+			t.Fatal("Words gives other words")
+		}
+		b.Add(5)
+		b.AddRange(100, 90_000)
+		if !b.Contains(5) || !b.Contains(80_000) {
+			t.Fatal("the set cannot be added to")
+		}
+	}
+	if b := row.FromWords(nil); b.Len() != 0 || b.Max() != -1 {
+		t.Error("no words are not the empty set")
+	}
+	if b := row.FromWords(make([]uint64, 9)); b.Len() != 0 || b.Max() != -1 || !b.Equal(nil) {
+		t.Error("zeros are not the empty set")
+	}
+}
+
 func TestNilBitmapIsEmpty(t *testing.T) {
 	var b *row.Bitmap
 	if b.Len() != 0 || b.Contains(3) || b.Max() != -1 || len(slices.Collect(b.All())) != 0 || b.Words(65)[1] != 0 {
@@ -196,5 +235,27 @@ func BenchmarkWords(b *testing.B) {
 	}
 	for b.Loop() {
 		s.Words(1_000_000)
+	}
+}
+
+func TestPartOfABitmap(t *testing.T) {
+	rng := rand.New(rand.NewPCG(3, 9))
+	b, model := world(rng)
+	for range 200 {
+		first, rows := rng.Int64N(6000), rng.Int64N(900)
+		want := map[int64]bool{}
+		for p := range model {
+			if p >= first && p < first+rows {
+				want[p-first] = true
+			}
+		}
+		check(t, "part", b.Part(first, rows), want)
+		if n := b.CountRange(first, first+rows); n != int64(len(want)) {
+			t.Fatalf("CountRange = %d, want %d", n, len(want))
+		}
+	}
+	var none *row.Bitmap
+	if none.Part(0, 5).Len() != 0 || b.Part(-1, 5).Len() != 0 || b.Part(0, 0).Len() != 0 || none.CountRange(0, 9) != 0 || b.CountRange(5, 5) != 0 {
+		t.Error("an empty part is not empty")
 	}
 }

@@ -1,6 +1,7 @@
 package sql
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/apache/arrow-go/v18/arrow"
@@ -33,6 +34,15 @@ func (q *statement) create(c *cursor) (*Result, error) {
 			err = nil
 		}
 		return done("CREATE SCHEMA", -1), err
+	}
+	if !replace && (c.peek().Is("INDEX") || c.peek().Is("UNIQUE")) {
+		if c.accept("UNIQUE") {
+			return nil, errs.Wrap(errs.Unsupported, "sql.index", lex.At(c.text, c.tokens[c.at-1].Start, "UNIQUE in CREATE INDEX is not supported: an index finds rows, it does not forbid any"), errs.Hint("leave UNIQUE out"))
+		}
+		if err := c.expect("INDEX"); err != nil {
+			return nil, err
+		}
+		return q.createIndex(c)
 	}
 	if !c.accept("TABLE") {
 		return nil, unsupported(c, "CREATE "+strings.ToUpper(c.peek().Text))
@@ -102,11 +112,18 @@ func (q *statement) create(c *cursor) (*Result, error) {
 			return nil, err
 		}
 	}
-	_, err = q.s.env.catalog.Create(q.ctx, id, spec)
+	t, err := q.s.env.catalog.Create(q.ctx, id, spec)
 	if quiet && errs.Is(err, errs.Exists) {
-		err = nil
+		return done("CREATE TABLE", -1), nil
 	}
-	return done("CREATE TABLE", -1), err
+	if err != nil {
+		return nil, err
+	}
+	if err := q.s.env.Created(q.ctx, t); err != nil {
+		_ = q.s.env.catalog.Drop(q.ctx, id)
+		return nil, err
+	}
+	return done("CREATE TABLE", -1), nil
 }
 
 // createAs makes a table from the rows of a query. A failure on the way leaves no table.
@@ -135,7 +152,10 @@ func (q *statement) createAs(c *cursor, id lake.Ident, spec lake.CreateSpec, fie
 			if !sameColumns(t.Schema(), spec.Schema) {
 				return nil, errs.New(errs.Unsupported, "sql.create", "CREATE OR REPLACE TABLE with other columns than the table has", errs.On(id.String()), errs.Hint("drop the table first"))
 			}
-			_, info, err := t.Overwrite(q.ctx, &reader{r: rows}, lake.WriteOptions{})
+			t, info, err := t.Overwrite(q.ctx, &reader{r: rows}, lake.WriteOptions{})
+			if err == nil {
+				q.s.env.Committed(q.ctx, t)
+			}
 			return done("CREATE TABLE", info.Rows), err
 		}
 	}
@@ -143,11 +163,15 @@ func (q *statement) createAs(c *cursor, id lake.Ident, spec lake.CreateSpec, fie
 	if err != nil {
 		return nil, err
 	}
-	_, info, err := t.Append(q.ctx, &reader{r: rows}, lake.WriteOptions{})
+	t, info, err := t.Append(q.ctx, &reader{r: rows}, lake.WriteOptions{})
+	if err == nil {
+		err = q.s.env.Created(q.ctx, t)
+	}
 	if err != nil {
 		_ = q.s.env.catalog.Drop(q.ctx, id)
 		return nil, err
 	}
+	q.s.env.Committed(q.ctx, t)
 	return done("CREATE TABLE", info.Rows), nil
 }
 
@@ -250,6 +274,9 @@ func (q *statement) drop(c *cursor) (*Result, error) {
 		}
 		return done("DROP SCHEMA", -1), err
 	}
+	if c.accept("INDEX") {
+		return q.dropIndex(c)
+	}
 	if !c.accept("TABLE") {
 		return nil, unsupported(c, "DROP "+strings.ToUpper(c.peek().Text))
 	}
@@ -273,6 +300,9 @@ func (q *statement) drop(c *cursor) (*Result, error) {
 // alter runs ALTER TABLE.
 func (q *statement) alter(c *cursor) (*Result, error) {
 	c.next()
+	if c.accept("INDEX") {
+		return q.alterIndex(c)
+	}
 	if !c.accept("TABLE") {
 		return nil, unsupported(c, "ALTER "+strings.ToUpper(c.peek().Text))
 	}
@@ -309,6 +339,9 @@ func (q *statement) alter(c *cursor) (*Result, error) {
 		}
 		if err != nil {
 			return nil, err
+		}
+		if _, given := props[lake.IndexColumnsKey]; given {
+			return nil, errs.New(errs.Unsupported, "sql.alter", "this property is read when a table is made", errs.On(lake.IndexColumnsKey), errs.Hint("CREATE INDEX ON %s (column)", t.Ident()))
 		}
 		_, err = t.SetProperties(q.ctx, props)
 		return ok, err
@@ -349,10 +382,16 @@ func (q *statement) alter(c *cursor) (*Result, error) {
 	if err := c.end(); err != nil {
 		return nil, err
 	}
-	if len(changes) > 0 {
-		_, err = t.AlterSchema(q.ctx, changes...)
+	if len(changes) == 0 {
+		return ok, nil
 	}
-	return ok, err
+	if t, err = t.AlterSchema(q.ctx, changes...); err != nil {
+		return nil, err
+	}
+	if slices.ContainsFunc(changes, func(c lake.SchemaChange) bool { _, is := c.(lake.DropColumn); return is }) {
+		q.s.env.overlays.Of(t).ColumnsDropped(q.ctx, t)
+	}
+	return ok, nil
 }
 
 func (q *statement) schemaChange(c *cursor, t *lake.Table) (lake.SchemaChange, error) {

@@ -94,10 +94,11 @@ func (q *statement) insert(c *cursor) (*Result, error) {
 	if overwrite {
 		write = t.Overwrite
 	}
-	_, info, err := write(q.ctx, &reader{r: rows}, lake.WriteOptions{})
+	after, info, err := write(q.ctx, &reader{r: rows}, lake.WriteOptions{})
 	if err != nil {
 		return nil, insertError(err, fields, t)
 	}
+	q.s.env.Committed(q.ctx, after)
 	return done("INSERT", info.Rows), nil
 }
 

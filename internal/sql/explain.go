@@ -53,14 +53,29 @@ func (q *statement) explain(c *cursor) (*Result, error) {
 	}
 	for _, s := range q.scans {
 		p := s.plan
-		say("scan %s: snapshot %d, %d files, %d pruned by partition, %d pruned by statistics, %d scanned (%d rows, %s), %s", s.id, p.SnapshotID, p.Total,
-			p.PrunedByPartition, p.PrunedByStats, len(p.Files), p.Rows, size(p.Bytes), s.via)
+		scanned, pruned := p, 0
+		if a := s.access; a != nil {
+			scanned, pruned = p.Only(a.Scan), a.Pruned
+		}
+		say("scan %s: snapshot %d, %d files, %d pruned by partition, %d pruned by statistics, %d pruned by index, %d scanned (%d rows, %s), %s", s.id, p.SnapshotID,
+			p.Total, p.PrunedByPartition, p.PrunedByStats, pruned, len(scanned.Files), scanned.Rows, size(scanned.Bytes), s.via)
+		if a := s.access; a != nil {
+			if len(a.Used) > 0 {
+				say("  index %s: %d of %d files asked, %d rows of %d files to fetch", strings.Join(a.Used, ", "), a.Covered, len(p.Files), a.Rows, len(a.Fetch))
+			}
+			for _, r := range a.Why {
+				say("  %d files scanned: %s", r.Files, r.Why)
+			}
+		}
 		if p.Deleted > 0 {
 			say("  %d deleted rows are left out by a bitmap", p.Deleted)
 		}
 		if s.filter != "" {
 			say("  pruned with %s", s.filter)
 		}
+	}
+	if h := q.explainHint(); h != "" {
+		say("%s", h)
 	}
 	for _, n := range q.notes {
 		say("%s", n)

@@ -11,24 +11,27 @@ import (
 
 // pushdown gives what a WHERE clause says about one table, for pruning its files. Conditions that are not understood, or
 // that name other tables, say nothing. Below an outer join only conditions that no NULL row passes may prune, since rows
-// taken away there come back as NULLs.
-func pushdown(q *statement, where node, s *source, sc *scope, outerJoin bool) predicate.Expr {
+// taken away there come back as NULLs. exact tells that the rows for which the clause is true are those of the predicate.
+func pushdown(q *statement, where node, s *source, sc *scope, outerJoin bool) (e predicate.Expr, exact bool) {
 	if where == nil {
-		return nil
+		return nil, true
 	}
+	exact = true
 	p := &pusher{q: q, s: s, sc: sc}
 	out := predicate.Expr(predicate.True{})
 	for _, c := range conjuncts(where) {
-		e, _ := p.expr(c)
+		e, ok := p.expr(c)
 		if outerJoin && !strict(e) {
+			exact = false
 			continue
 		}
+		exact = exact && ok
 		out = predicate.Conjoin(out, e)
 	}
 	if _, nothing := out.(predicate.True); nothing {
-		return nil
+		return nil, false
 	}
-	return out
+	return out, exact
 }
 
 func conjuncts(n node) []node {
@@ -220,10 +223,7 @@ func (p *pusher) column(n node) (string, bool) {
 			if o == p.s {
 				continue
 			}
-			if o.base == nil {
-				return "", false
-			}
-			if src, _ := o.column(name, 0); src != nil {
+			if o.mayHave(name) {
 				return "", false
 			}
 		}

@@ -38,13 +38,15 @@ const scopeKey = "\x00scope"
 
 // source is one entry of a FROM clause.
 type source struct {
-	node  node
-	name  string // what columns are qualified by
-	base  *lake.Table
-	id    lake.Ident
-	ref   lake.Ref
-	query node // of a subquery or a CTE
-	scope *ctes
+	node   node
+	name   string // what columns are qualified by
+	base   *lake.Table
+	id     lake.Ident // of base, or of a view
+	ref    lake.Ref
+	query  node // of a subquery or a CTE
+	scope  *ctes
+	filter predicate.Expr // what WHERE says of a base table alone
+	used   int            // how many columns of a base table the SELECT seems to use; 0: all
 }
 
 // ctes are the WITH names in sight.
@@ -67,6 +69,7 @@ func (c *ctes) find(name string) (*ctes, bool) {
 type scope struct {
 	sources []*source
 	outer   *scope
+	placed  bool // POSITIONAL or ASOF: which rows meet depends on what other rows there are, so none may be taken away
 }
 
 // resolver walks a tree and collects edits.
@@ -143,15 +146,6 @@ func (r *resolver) queryNode(n node, with *ctes, outer *scope) error {
 	if err := r.from(child(n, "from_table"), with, sc, &outerJoin); err != nil {
 		return err
 	}
-	for _, s := range sc.sources {
-		if s.base == nil {
-			continue
-		}
-		filter := pushdown(r.q, child(n, "where_clause"), s, sc, outerJoin)
-		if err := r.tableEdit(s, filter); err != nil {
-			return err
-		}
-	}
 	for key, v := range n {
 		if key == "cte_map" || key == "from_table" {
 			continue
@@ -160,7 +154,99 @@ func (r *resolver) queryNode(n node, with *ctes, outer *scope) error {
 			return err
 		}
 	}
+	names, all := mentioned(n)
+	for _, s := range sc.sources {
+		if s.base != nil && !all && !names[strings.ToLower(s.name)] {
+			s.used = s.columns(names)
+		}
+		if s.base != nil && prunable(n, s, sc) {
+			s.filter, _ = pushdown(r.q, child(n, "where_clause"), s, sc, outerJoin)
+		}
+	}
+	for _, s := range sc.sources {
+		if s.base == nil {
+			continue
+		}
+		var filter predicate.Expr
+		exact := false
+		if prunable(n, s, sc) {
+			filter, exact = pushdown(r.q, child(n, "where_clause"), s, sc, outerJoin)
+		}
+		sql := ""
+		if exact && len(sc.sources) == 1 && child(n, "from_table")["query_location"] == s.node["query_location"] {
+			var err error
+			if sql, err = r.q.indexOnly(n, s, filter); err != nil {
+				return err
+			}
+		}
+		if sql == "" && !outerJoin && prunable(n, s, sc) {
+			more, err := r.joinFilter(n, s, sc)
+			if err != nil {
+				return err
+			}
+			if more != nil {
+				filter = predicate.Conjoin(filter, more)
+			}
+		}
+		if err := r.tableEdit(s, filter, sql); err != nil {
+			return err
+		}
+	}
 	return nil
+}
+
+// mentioned collects the last names of all column names below a node, in lower case; all tells that some expression takes
+// every column.
+func mentioned(n node) (names map[string]bool, all bool) {
+	names = map[string]bool{}
+	var walk func(v any)
+	walk = func(v any) {
+		switch v := v.(type) {
+		case []any:
+			for _, x := range v {
+				walk(x)
+			}
+		case node:
+			switch str(v, "class") {
+			case "STAR":
+				all = true
+			case "COLUMN_REF":
+				if list := list(v, "column_names"); len(list) > 0 {
+					name, _ := list[len(list)-1].(string)
+					names[strings.ToLower(name)] = true
+				}
+				return
+			}
+			for _, x := range v {
+				switch x.(type) {
+				case node, []any:
+					walk(x)
+				}
+			}
+		}
+	}
+	walk(n)
+	return names, all
+}
+
+// columns counts the columns of a table that have one of the names, at least 1.
+func (s *source) columns(names map[string]bool) int {
+	sch, err := s.base.SchemaAt(s.ref)
+	if err != nil {
+		return 0
+	}
+	n := 0
+	for _, f := range sch.Fields() {
+		if names[strings.ToLower(f.Name)] {
+			n++
+		}
+	}
+	return max(n, 1)
+}
+
+// prunable tells whether rows that WHERE drops may be taken away from a table before. A sample is taken before WHERE.
+func prunable(n node, s *source, sc *scope) bool {
+	return n["sample"] == nil && s.node["sample"] == nil && !sc.placed
 }
 
 // other walks what hangs below a query node that is no SELECT: further query nodes and expressions.
@@ -194,7 +280,10 @@ func (r *resolver) from(n node, with *ctes, sc *scope, outerJoin *bool) error {
 	case "BASE_TABLE":
 		return r.baseTable(n, with, sc)
 	case "JOIN":
-		if t := str(n, "join_type"); t != "INNER" && str(n, "ref_type") != "CROSS" {
+		switch kind := str(n, "ref_type"); {
+		case kind != "REGULAR" && kind != "CROSS" && kind != "NATURAL":
+			sc.placed = true
+		case str(n, "join_type") != "INNER" && kind != "CROSS":
 			*outerJoin = true
 		}
 		for _, side := range []string{"left", "right"} {
@@ -248,11 +337,14 @@ func (r *resolver) baseTable(n node, with *ctes, sc *scope) error {
 			parts = append(parts, p)
 		}
 	}
-	if strings.EqualFold(schema, "information_schema") {
-		sql, err := r.q.informationSchema(name)
+	if v, err := findView(schema, name); err != nil {
+		return err
+	} else if v != nil {
+		sql, err := r.q.systemView(v)
 		if err != nil {
 			return err
 		}
+		s.id = lake.Ident{Namespace: v.schema, Name: v.name}
 		sc.sources = append(sc.sources, s)
 		return r.replaceTable(s, len(parts), sql)
 	}
@@ -340,10 +432,12 @@ func (r *resolver) replaceTable(s *source, parts int, sql string) error {
 	return nil
 }
 
-func (r *resolver) tableEdit(s *source, filter predicate.Expr) error {
-	sql, err := r.q.scan(s.base, s.ref, filter)
-	if err != nil {
-		return err
+// tableEdit puts a scan of the table in the place of its name, or the expression that does as well.
+func (r *resolver) tableEdit(s *source, filter predicate.Expr, sql string) (err error) {
+	if sql == "" {
+		if sql, err = r.q.scan(s.base, s.ref, filter, s.used); err != nil {
+			return err
+		}
 	}
 	parts := 1
 	for _, key := range []string{"catalog_name", "schema_name"} {
@@ -409,7 +503,7 @@ func (r *resolver) shorten(n node, sc *scope) {
 		for _, s := range sc.sources {
 			a, _ := names[0].(string)
 			b, _ := names[1].(string)
-			if s.base != nil && strings.EqualFold(s.id.Namespace, a) && strings.EqualFold(s.name, b) {
+			if s.id.Namespace != "" && strings.EqualFold(s.id.Namespace, a) && strings.EqualFold(s.name, b) {
 				if i := r.token(location(n)); i >= 0 && i+2 < len(r.tokens) {
 					r.edits = append(r.edits, lex.Edit{Start: r.tokens[i].Start, End: r.tokens[i+2].Start})
 				}
@@ -521,6 +615,50 @@ func find(col node, sc *scope) (*source, string) {
 		}
 	}
 	return nil, ""
+}
+
+// mayHave tells whether an entry may have a column of the name.
+func (s *source) mayHave(name string) bool {
+	if s.base != nil {
+		src, _ := s.column(name, 0)
+		return src != nil
+	}
+	if s.query == nil || str(s.query, "type") != "SELECT_NODE" {
+		return true
+	}
+	renamed := list(s.node, "column_name_alias")
+	for _, a := range renamed {
+		if a, _ := a.(string); strings.EqualFold(a, name) {
+			return true
+		}
+	}
+	if values := child(s.query, "from_table"); str(values, "type") == "EXPRESSION_LIST" {
+		rows := list(values, "values")
+		if len(rows) == 0 {
+			return true
+		}
+		cells, _ := rows[0].([]any)
+		return len(cells) > len(renamed) // the others are named by the engine
+	}
+	for i, item := range list(s.query, "select_list") {
+		n, _ := item.(node)
+		alias := str(n, "alias")
+		switch {
+		case str(n, "class") == "STAR":
+			return true
+		case i < len(renamed):
+		case alias == "" && str(n, "class") == "COLUMN_REF":
+			names := list(n, "column_names")
+			if last, _ := names[len(names)-1].(string); strings.EqualFold(last, name) {
+				return true
+			}
+		case strings.EqualFold(alias, name):
+			return true
+		case alias == "" && str(n, "class") != "CONSTANT" && str(n, "class") != "FUNCTION":
+			return true // the engine finds a name
+		}
+	}
+	return false
 }
 
 // column finds the table column behind a column of an entry.

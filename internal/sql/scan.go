@@ -27,12 +27,12 @@ type scanInfo struct {
 	plan   *lake.Plan
 	filter string
 	via    string
+	access *search.Access // nil: no index was thought of
 }
 
-// scan gives a table as an expression for FROM: read_parquet over the files that the filter leaves, with the table's
-// columns by field id, and a predicate for deleted rows where there are any. Files that DuckDB cannot map or reach are
-// read by the lake and fed in.
-func (q *statement) scan(t *lake.Table, ref lake.Ref, filter predicate.Expr) (string, error) {
+// scan gives a table as an expression for FROM: the rows that an index names, fetched, and the other files that the filter
+// leaves, read. used is how many columns are wanted, 0 meaning all; it is a matter of price alone.
+func (q *statement) scan(t *lake.Table, ref lake.Ref, filter predicate.Expr, used int) (string, error) {
 	plan, err := t.Plan(q.ctx, ref, filter)
 	if err != nil {
 		return "", err
@@ -42,21 +42,64 @@ func (q *statement) scan(t *lake.Table, ref lake.Ref, filter predicate.Expr) (st
 		info.filter = filter.String()
 	}
 	defer func() { q.scans = append(q.scans, info) }()
-	if len(plan.Files) == 0 {
+	if info.access, err = q.access(t, ref, plan, filter, used); err != nil {
+		return "", err
+	}
+	fetch, rest := "", plan
+	if a := info.access; a != nil && len(a.Scan) < len(plan.Files) {
+		rest = plan.Only(a.Scan)
+		if len(a.Fetch) > 0 {
+			if fetch, err = q.fetch(t, ref, plan, a); err != nil {
+				return "", err
+			}
+		}
+	}
+	if len(rest.Files) == 0 {
 		info.via = "nothing to read"
+		if fetch != "" {
+			info.via = "fetched by position"
+			return "(" + fetch + ")", nil
+		}
 		return emptyScan(plan.Schema)
 	}
-	paths, direct, err := q.paths(t, plan)
+	read, via, err := q.read(t, ref, rest)
 	if err != nil {
 		return "", err
 	}
+	info.via = via
+	if fetch != "" {
+		info.via += " and fetched by position"
+		return "(" + fetch + " UNION ALL " + read + ")", nil
+	}
+	return "(" + read + ")", nil
+}
+
+// fetch gives the rows of an index as a SELECT.
+func (q *statement) fetch(t *lake.Table, ref lake.Ref, plan *lake.Plan, a *search.Access) (string, error) {
+	from, release, err := q.s.env.engine.NewColumnFeed(plan.Schema, a.Rows, func(columns []int) (array.RecordReader, error) {
+		return t.FetchRows(q.ctx, plan, ref, a.Fetch, columns), nil
+	})
+	if err != nil {
+		return "", err
+	}
+	q.release = append(q.release, release)
+	return fedColumns(plan.Schema, from), nil
+}
+
+// read gives the live rows of a plan's files as a SELECT: read_parquet over them, with the table's columns by field id, and a
+// predicate for deleted rows where there are any. Files that DuckDB cannot map or reach are read by the lake and fed in.
+func (q *statement) read(t *lake.Table, ref lake.Ref, plan *lake.Plan) (sql, via string, err error) {
+	paths, direct, err := q.paths(t, plan)
+	if err != nil {
+		return "", "", err
+	}
 	if !direct || plan.Deleted > 0 && shadows(plan.Schema) {
-		info.via = "read in Go"
-		return q.feed(t, ref, plan)
+		sql, err = q.feed(t, ref, plan)
+		return sql, "read in Go", err
 	}
 	var b strings.Builder
 	// The SELECT around it hides read_parquet's virtual columns: filename would tell the engine's secret path.
-	b.WriteString("(SELECT *" + unpruned(plan) + " FROM read_parquet([")
+	b.WriteString("SELECT *" + unpruned(plan) + " FROM read_parquet([")
 	for i, p := range paths {
 		if i > 0 {
 			b.WriteString(", ")
@@ -67,7 +110,7 @@ func (q *statement) scan(t *lake.Table, ref lake.Ref, filter predicate.Expr) (st
 	for i, f := range plan.Schema.Fields() {
 		typ, err := duckType(f.Type, f.Metadata)
 		if err != nil {
-			return "", errs.With(err, errs.On(f.Name))
+			return "", "", errs.With(err, errs.On(f.Name))
 		}
 		if isVector(f) {
 			typ = "vector"
@@ -77,7 +120,7 @@ func (q *statement) scan(t *lake.Table, ref lake.Ref, filter predicate.Expr) (st
 		}
 		def, err := t.DefaultText(f.Name)
 		if err != nil {
-			return "", err
+			return "", "", err
 		}
 		fmt.Fprintf(&b, "%d: {name: %s, type: %s, default_value: %s}", datafile.FieldID(f), quoteText(f.Name), quoteText(typ), def)
 	}
@@ -93,13 +136,12 @@ func (q *statement) scan(t *lake.Table, ref lake.Ref, filter predicate.Expr) (st
 		}
 		id, release, err := q.s.env.engine.NewLive(files)
 		if err != nil {
-			return "", err
+			return "", "", err
 		}
 		q.release = append(q.release, release)
 		b.WriteString(" WHERE overlake_live(" + strconv.FormatInt(id, 10) + ", file_index, file_row_number)")
 	}
-	b.WriteByte(')')
-	return b.String(), nil
+	return b.String(), "read_parquet", nil
 }
 
 // shadows tells whether a column has the name of one of the places in files by which deleted rows are known.
@@ -196,8 +238,13 @@ func (q *statement) feed(t *lake.Table, ref lake.Ref, plan *lake.Plan) (string, 
 		return "", err
 	}
 	q.release = append(q.release, release)
-	cols := make([]string, plan.Schema.NumFields())
-	for i, f := range plan.Schema.Fields() {
+	return fedColumns(plan.Schema, from), nil
+}
+
+// fedColumns gives the columns of a feed the types that they have in a scan.
+func fedColumns(sc *arrow.Schema, from string) string {
+	cols := make([]string, sc.NumFields())
+	for i, f := range sc.Fields() {
 		cols[i] = quoteIdent(f.Name)
 		if isVector(f) {
 			cols[i] = listFunction + "(" + cols[i] + ") AS " + cols[i]
@@ -205,7 +252,7 @@ func (q *statement) feed(t *lake.Table, ref lake.Ref, plan *lake.Plan) (string, 
 			cols[i] = "lower(hex(" + cols[i] + "))::UUID AS " + cols[i]
 		}
 	}
-	return "(SELECT " + strings.Join(cols, ", ") + " FROM " + from + ")", nil
+	return "SELECT " + strings.Join(cols, ", ") + " FROM " + from
 }
 
 // textStats collects what BM25 needs to know about a column: over all rows of the snapshot, whatever the statement keeps.

@@ -24,16 +24,18 @@ import (
 	"github.com/overlakedb/overlake/internal/index/bm25"
 	"github.com/overlakedb/overlake/internal/lake"
 	"github.com/overlakedb/overlake/internal/objstore"
+	"github.com/overlakedb/overlake/internal/overlay"
 	"github.com/overlakedb/overlake/internal/search"
 	"github.com/overlakedb/overlake/internal/sql/lex"
 )
 
 // Env is what all sessions share. It is safe for concurrent use.
 type Env struct {
-	engine  *engine.DB
-	catalog lake.Catalog
-	export  []string
-	texts   *search.TextCache
+	engine   *engine.DB
+	catalog  lake.Catalog
+	overlays *overlay.Set
+	export   []string
+	texts    *search.TextCache
 
 	mu      sync.Mutex
 	files   map[place]string // paths in the engine; "" for data files that only the lake can read
@@ -48,8 +50,8 @@ type place struct {
 }
 
 // NewEnv prepares an engine for sessions over a catalog. export lists the directories that COPY TO may write into.
-func NewEnv(db *engine.DB, catalog lake.Catalog, export []string) (*Env, error) {
-	e := &Env{engine: db, catalog: catalog, export: export, texts: search.NewTextCache(),
+func NewEnv(db *engine.DB, catalog lake.Catalog, overlays *overlay.Set, export []string) (*Env, error) {
+	e := &Env{engine: db, catalog: catalog, overlays: overlays, export: export, texts: search.NewTextCache(),
 		files: map[place]string{}, scorers: map[int64]*bm25.Scorer{}}
 	return e, errors.Join(registerVectors(db), e.registerText())
 }
@@ -108,6 +110,9 @@ type statement struct {
 	scans   []scanInfo
 	notes   []string // what EXPLAIN says about retrieval
 	tables  map[lake.Ident]*lake.Table
+	views   map[string]*overlay.View // of the tables, by what they are read by
+	hinted  *search.AccessOptions
+	hintMet bool // the index that the hint names is there
 }
 
 func (q *statement) close() {
@@ -146,6 +151,8 @@ func (q *statement) run() (*Result, error) {
 		return q.describe(c)
 	case "USE":
 		return q.use(c)
+	case "REINDEX":
+		return q.reindex(c)
 	}
 	what := first
 	if first == "BEGIN" || first == "COMMIT" || first == "ROLLBACK" || first == "START" {
@@ -159,9 +166,9 @@ func (q *statement) run() (*Result, error) {
 
 var knownStatements = map[string]bool{"UPDATE": true, "DELETE": true, "MERGE": true, "TRUNCATE": true, "VACUUM": true, "ANALYZE": true, "CALL": true,
 	"PRAGMA": true, "ATTACH": true, "DETACH": true, "INSTALL": true, "LOAD": true, "PREPARE": true, "EXECUTE": true, "DEALLOCATE": true, "GRANT": true,
-	"REVOKE": true, "IMPORT": true, "EXPORT": true, "CHECKPOINT": true, "COMMENT": true, "REINDEX": true, "OPTIMIZE": true, "REFRESH": true}
+	"REVOKE": true, "IMPORT": true, "EXPORT": true, "CHECKPOINT": true, "COMMENT": true, "OPTIMIZE": true, "REFRESH": true}
 
-var beginnings = []string{"SELECT", "WITH", "INSERT", "CREATE", "DROP", "ALTER", "SHOW", "DESCRIBE", "EXPLAIN", "COPY", "SET", "USE", "VALUES", "FROM"}
+var beginnings = []string{"SELECT", "WITH", "INSERT", "CREATE", "DROP", "ALTER", "SHOW", "DESCRIBE", "EXPLAIN", "COPY", "SET", "USE", "VALUES", "FROM", "REINDEX"}
 
 func nearestStatement(word string) string {
 	if best := errs.Nearest(word, beginnings, 2); best != "" {

@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/apache/arrow-go/v18/arrow"
+
 	"github.com/overlakedb/overlake/internal/analysis"
 	"github.com/overlakedb/overlake/internal/errs"
 	"github.com/overlakedb/overlake/internal/index/bm25"
@@ -63,6 +65,8 @@ func (q *statement) show(c *cursor) (*Result, error) {
 		return q.describe(c)
 	case c.accept("CREATE", "TABLE"):
 		return q.showCreate(c)
+	case c.accept("INDEXES"), c.accept("INDEX"), c.accept("INDICES"), c.accept("KEYS"):
+		return q.showIndexes(c)
 	case c.accept("ALL"):
 		var rows [][]string
 		for _, s := range settings {
@@ -109,12 +113,22 @@ func (q *statement) describe(c *cursor) (*Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	t, err := q.table(id)
+	v, err := findView(id.Namespace, id.Name)
 	if err != nil {
 		return nil, err
 	}
+	var fields []arrow.Field
+	if v != nil {
+		fields = v.fields
+	} else {
+		t, err := q.table(id)
+		if err != nil {
+			return nil, err
+		}
+		fields = t.Schema().Fields()
+	}
 	var rows [][]string
-	for _, f := range t.Schema().Fields() {
+	for _, f := range fields {
 		typ, err := columnType(f)
 		if err != nil {
 			typ = f.Type.String()
@@ -224,6 +238,15 @@ func floatIn(lo, hi float64) func(string) error {
 	}
 }
 
+func oneOf(values ...string) func(string) error {
+	return func(v string) error {
+		if !slices.Contains(values, v) {
+			return errs.Newf(errs.Invalid, "sql.set", "the value must be one of %s", strings.Join(values, ", "))
+		}
+		return nil
+	}
+}
+
 // settings lists all there are, by name.
 var settings = []setting{
 	{name: "bm25.analyzer", fallback: "standard", doc: "analyzer of bm25 and match without the option analyzer", check: func(v string) error { _, err := analysis.Find(v); return err }},
@@ -234,6 +257,8 @@ var settings = []setting{
 	{name: "search_path", fallback: "", doc: "current schema; USE is the same", fixed: func(s *Session) string { s.mu.Lock(); defer s.mu.Unlock(); return s.schema }},
 	{name: "threads", doc: "threads that run queries (set when the warehouse is opened)", fixed: func(s *Session) string { return strconv.Itoa(s.env.engine.Config().Threads) }},
 	{name: "timezone", doc: "time zone of timestamps", fixed: func(*Session) string { return "UTC" }},
+	{name: "use_index", fallback: "auto", doc: "auto: where it is cheaper; on: wherever an index covers; off: nowhere. A comment /*+ index(name) */ or /*+ no_index */ in a statement goes before",
+		check: oneOf("auto", "on", "off")},
 }
 
 // Settings gives name, default and description of every setting, for documentation.
@@ -353,98 +378,4 @@ func (s *Session) textDefaults(analyzer *string, p *bm25.Params) {
 		v, _ := s.setting(name)
 		*into, _ = strconv.ParseFloat(v, 64)
 	}
-}
-
-// informationSchema gives a view of the catalog as an expression for FROM.
-func (q *statement) informationSchema(view string) (string, error) {
-	var columns []string
-	var rows [][]string
-	namespaces, err := q.s.env.catalog.Namespaces(q.ctx)
-	if err != nil {
-		return "", err
-	}
-	each := func(f func(t *lake.Table) error) error {
-		for _, n := range namespaces {
-			tables, err := q.s.env.catalog.Tables(q.ctx, n)
-			if err != nil {
-				return err
-			}
-			for _, id := range tables {
-				t, err := q.table(id)
-				if errs.Is(err, errs.NotFound) {
-					continue // dropped since
-				}
-				if err != nil {
-					return err
-				}
-				if err := f(t); err != nil {
-					return err
-				}
-			}
-		}
-		return nil
-	}
-	switch strings.ToLower(view) {
-	case "schemata":
-		columns = []string{"catalog_name", "schema_name"}
-		for _, n := range namespaces {
-			rows = append(rows, []string{"overlake", n})
-		}
-	case "tables":
-		columns = []string{"table_catalog", "table_schema", "table_name", "table_type"}
-		err = each(func(t *lake.Table) error {
-			rows = append(rows, []string{"overlake", t.Ident().Namespace, t.Ident().Name, "BASE TABLE"})
-			return nil
-		})
-	case "columns":
-		columns = []string{"table_catalog", "table_schema", "table_name", "column_name", "ordinal_position", "is_nullable", "data_type"}
-		err = each(func(t *lake.Table) error {
-			for i, f := range t.Schema().Fields() {
-				typ, err := columnType(f)
-				if err != nil {
-					typ = f.Type.String()
-				}
-				null := "YES"
-				if !f.Nullable {
-					null = "NO"
-				}
-				rows = append(rows, []string{"overlake", t.Ident().Namespace, t.Ident().Name, f.Name, strconv.Itoa(i + 1), null, typ})
-			}
-			return nil
-		})
-	default:
-		return "", errs.New(errs.NotFound, "sql.table", "there is no such view", errs.On("information_schema."+view), errs.Hint("there are schemata, tables and columns"))
-	}
-	if err != nil {
-		return "", err
-	}
-	cols := make([]string, len(columns))
-	for i, c := range columns {
-		cols[i] = quoteIdent(c)
-		if c == "ordinal_position" {
-			cols[i] = cols[i] + "::INTEGER AS " + cols[i]
-		}
-	}
-	names := make([]string, len(columns))
-	for i, c := range columns {
-		names[i] = quoteIdent(c)
-	}
-	where := ""
-	if len(rows) == 0 {
-		rows, where = append(rows, make([]string, len(columns))), " WHERE false"
-	}
-	var b strings.Builder
-	b.WriteString("(SELECT " + strings.Join(cols, ", ") + " FROM (VALUES ")
-	for i, r := range rows {
-		if i > 0 {
-			b.WriteString(", ")
-		}
-		quoted := make([]string, len(r))
-		for k, v := range r {
-			quoted[k] = quoteText(v)
-		}
-		b.WriteString("(" + strings.Join(quoted, ", ") + ")")
-	}
-	b.WriteString(") AS v(" + strings.Join(names, ", ") + ")" + where + ")")
-	return b.String(), nil
 }

@@ -1,0 +1,220 @@
+package overlay
+
+import (
+	"container/list"
+	"context"
+	"fmt"
+	"sync"
+
+	"github.com/overlakedb/overlake/internal/errs"
+	"github.com/overlakedb/overlake/internal/index/bitmap"
+	"github.com/overlakedb/overlake/internal/index/bloom"
+	"github.com/overlakedb/overlake/internal/objstore"
+)
+
+// readers keeps opened artifacts, bounded in bytes, and remembers the damaged ones.
+type readers struct {
+	bundles *bundles
+
+	mu    sync.Mutex
+	limit int64
+	used  int64
+	items map[string]*list.Element
+	order list.List // front: used last
+	broke map[string]bool
+}
+
+type readersItem struct {
+	key  string
+	r    *reader
+	size int64
+}
+
+// maxBroke bounds what is remembered of damage; what is forgotten is found out again.
+const maxBroke = 100_000
+
+func newReaders(store objstore.Reader, limit int64) *readers {
+	return &readers{bundles: &bundles{store: store, open: map[string]*openBundle{}}, limit: limit, items: map[string]*list.Element{}, broke: map[string]bool{}}
+}
+
+func artifactKey(a *Artifact) string { return fmt.Sprintf("%s %d %s", a.Bundle, a.Offset, a.CRC) }
+
+func (c *readers) isBad(a *Artifact) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.broke[artifactKey(a)]
+}
+
+func (c *readers) bad(a *Artifact) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	k := artifactKey(a)
+	if len(c.broke) < maxBroke {
+		c.broke[k] = true
+	}
+	if e, ok := c.items[k]; ok {
+		c.drop(e)
+	}
+}
+
+func (c *readers) drop(e *list.Element) {
+	item := e.Value.(*readersItem)
+	c.order.Remove(e)
+	delete(c.items, item.key)
+	c.used -= item.size
+}
+
+// open gives the reader of an artifact; nil for one that is known to be damaged.
+func (c *readers) open(ctx context.Context, a *Artifact) (*reader, error) {
+	k := artifactKey(a)
+	c.mu.Lock()
+	if c.broke[k] {
+		c.mu.Unlock()
+		return nil, nil
+	}
+	if e, ok := c.items[k]; ok {
+		c.order.MoveToFront(e)
+		c.mu.Unlock()
+		return e.Value.(*readersItem).r, nil
+	}
+	c.mu.Unlock()
+	r, size, err := c.read(ctx, a)
+	if err != nil {
+		return nil, errs.With(err, errs.On(a.Bundle))
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if _, ok := c.items[k]; !ok {
+		c.items[k] = c.order.PushFront(&readersItem{key: k, r: r, size: size})
+		c.used += size
+		for c.used > c.limit && c.order.Len() > 1 {
+			c.drop(c.order.Back())
+		}
+	}
+	return r, nil
+}
+
+func (c *readers) read(ctx context.Context, a *Artifact) (*reader, int64, error) {
+	r := &reader{rows: a.Rows}
+	src := section{b: c.bundles, a: a}
+	var size, rows int64
+	var err error
+	switch a.Type {
+	case blobType(Bitmap):
+		if r.bitmap, err = bitmap.Open(ctx, src, a.Length); err == nil {
+			size, rows = r.bitmap.Memory(), r.bitmap.Stats().Rows
+		}
+	case blobType(Bloom):
+		if r.bloom, err = bloom.Open(ctx, src, a.Length); err == nil {
+			size, rows = r.bloom.Memory(), r.bloom.Stats().Rows
+		}
+	default:
+		err = errs.New(errs.Unsupported, "overlay.open", "the artifact is of a kind that this version does not know", errs.On(a.Type))
+	}
+	if err == nil && rows != a.Rows {
+		err = errs.Newf(errs.Corrupt, "overlay.open", "the artifact has %d rows, the manifest says %d", rows, a.Rows)
+	}
+	return r, size + 1024, err
+}
+
+// section reads an artifact inside its bundle.
+type section struct {
+	b *bundles
+	a *Artifact
+}
+
+func (s section) ReadAtContext(ctx context.Context, p []byte, off int64) (int, error) {
+	if off < 0 || off > s.a.Length-int64(len(p)) {
+		return 0, errs.New(errs.Corrupt, "overlay.read", "an artifact points outside of itself", errs.On(s.a.Bundle))
+	}
+	o, err := s.b.acquire(ctx, s.a.Bundle)
+	if err != nil {
+		return 0, err
+	}
+	defer s.b.release(o)
+	if s.a.Offset < 0 || s.a.Offset > o.object.Size()-s.a.Length {
+		return 0, errs.New(errs.Corrupt, "overlay.read", "the bundle is shorter than its artifacts", errs.On(s.a.Bundle))
+	}
+	return objstore.ReadAt(ctx, o.object, p, s.a.Offset+off)
+}
+
+// bundles keeps bundles open, a bounded number of them.
+type bundles struct {
+	store objstore.Reader
+
+	mu   sync.Mutex
+	open map[string]*openBundle
+	last int64
+}
+
+type openBundle struct {
+	object objstore.Object
+	refs   int
+	used   int64 // when it was asked for last, in calls
+	gone   bool  // no longer in the map: who releases it last closes it
+}
+
+// maxBundles bounds the bundles that stay open while nobody reads them.
+const maxBundles = 128
+
+func (b *bundles) acquire(ctx context.Context, name string) (*openBundle, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.last++
+	if o, ok := b.open[name]; ok {
+		o.refs++
+		o.used = b.last
+		return o, nil
+	}
+	b.mu.Unlock()
+	object, err := b.store.Open(ctx, name)
+	b.mu.Lock()
+	if err != nil {
+		return nil, err
+	}
+	if o, ok := b.open[name]; ok { // another was faster
+		object.Close()
+		o.refs++
+		o.used = b.last
+		return o, nil
+	}
+	o := &openBundle{object: object, refs: 1, used: b.last}
+	b.open[name] = o
+	for len(b.open) > maxBundles {
+		oldest := ""
+		for n, x := range b.open {
+			if x != o && (oldest == "" || x.used < b.open[oldest].used) {
+				oldest = n
+			}
+		}
+		b.forget(oldest)
+	}
+	return o, nil
+}
+
+// forget takes a bundle out of the map.
+func (b *bundles) forget(name string) {
+	o := b.open[name]
+	delete(b.open, name)
+	o.gone = true
+	if o.refs == 0 {
+		o.object.Close()
+	}
+}
+
+func (b *bundles) release(o *openBundle) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if o.refs--; o.refs == 0 && o.gone {
+		o.object.Close()
+	}
+}
+
+// close closes what is open. Readers in use go on.
+func (b *bundles) close() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for name := range b.open {
+		b.forget(name)
+	}
+}

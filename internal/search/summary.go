@@ -1,0 +1,384 @@
+package search
+
+import (
+	"bytes"
+	"context"
+	"slices"
+
+	"github.com/overlakedb/overlake/internal/lake"
+	"github.com/overlakedb/overlake/internal/overlay"
+	"github.com/overlakedb/overlake/internal/predicate"
+	"github.com/overlakedb/overlake/internal/row"
+)
+
+// What indexes say without the rows: how many there are, and which have the least and the greatest value of a column. The
+// rows are named, not their values, so that what a query gets is what the table holds.
+
+// Place is one row of a plan.
+type Place struct {
+	File int // in the plan
+	Pos  int64
+}
+
+// Summary is what indexes alone say of the rows that a filter leaves. Without rows there are no places.
+type Summary struct {
+	Rows            int64 // NULLs of the column asked for included
+	Nulls           int64 // rows in which the column asked for is NULL
+	Any             Place
+	Least, Greatest Place // of the column asked for, when not all are NULL
+	Ends            bool  // whether a column was asked for
+	Null            Place // a row in which the column asked for is NULL
+	Used            []string
+}
+
+// Rows that have to be looked at one by one to count them may be so many at most, as a share of all: beyond, a scan is as
+// fast.
+const countShare = 0.1
+
+// Summarize counts the live rows of a plan that an exact filter leaves, and finds the ends of a column, by its field id; 0
+// asks for none, and a filter over other columns than this one is then allowed. ok is false when the indexes cannot tell.
+func Summarize(ctx context.Context, plan *lake.Plan, filter *predicate.Bound, view *overlay.View, field int) (s Summary, ok bool, err error) {
+	leaf := filter
+	if filter.Op == predicate.BoundAll {
+		if field == 0 {
+			return s, false, nil // the metadata says it
+		}
+		leaf = &predicate.Bound{Op: predicate.BoundLeaf, Field: field, Keys: predicate.Ranges{{NoHi: true}}, Null: true, Exact: true}
+	}
+	if !leaf.IsExact() || view == nil {
+		return s, false, nil
+	}
+	if leaf.Op == predicate.BoundLeaf && (field == 0 || leaf.Field == field) {
+		return summarizeLeaf(ctx, plan, leaf, view, field != 0)
+	}
+	if field != 0 {
+		return s, false, nil
+	}
+	c := &chooser{plan: plan, opts: AccessOptions{Hint: UseIndex}}
+	c.root = c.tree(filter, view)
+	if c.root == nil {
+		return s, false, nil
+	}
+	var many int64
+	for i := range plan.Files {
+		e := &evaluation{c: c, ctx: ctx, f: &plan.Files[i], open: map[*overlay.Index]*overlay.OnFile{}}
+		most, known, err := e.postings(c.root)
+		if err != nil || !known {
+			return s, false, err
+		}
+		if many += most; float64(many) > countShare*float64(plan.Rows) {
+			return s, false, nil
+		}
+	}
+	for i := range plan.Files {
+		f := &plan.Files[i]
+		e := &evaluation{c: c, ctx: ctx, f: f, open: map[*overlay.Index]*overlay.OnFile{}}
+		set, known, err := e.exactly(filter, view)
+		if err != nil || !known {
+			return s, false, err
+		}
+		if f.Deletes.Len() > 0 {
+			set = set.Clone()
+			set.AndNot(f.Deletes)
+		}
+		if n := set.Len(); n > 0 {
+			if s.Rows == 0 {
+				s.Any = Place{File: i, Pos: first(set)}
+			}
+			s.Rows += n
+		}
+	}
+	s.Used = c.names()
+	return s, true, nil
+}
+
+func first(set *row.Bitmap) int64 {
+	for p := range set.All() {
+		return p
+	}
+	return -1
+}
+
+// postings bounds the rows that finding the sets of all leaves passes.
+func (e *evaluation) postings(n *ask) (int64, bool, error) {
+	if n.op == predicate.BoundLeaf {
+		return e.estimate(n)
+	}
+	sum := int64(0)
+	for _, k := range n.kids {
+		m, known, err := e.postings(k)
+		if err != nil || !known {
+			return 0, false, err
+		}
+		sum += m
+	}
+	return sum, true, nil
+}
+
+// exactly gives the rows of an exact filter; known is false when an index for one of its columns is missing.
+func (e *evaluation) exactly(b *predicate.Bound, view *overlay.View) (set *row.Bitmap, known bool, err error) {
+	if b.Op == predicate.BoundLeaf {
+		if len(b.Keys) == 0 && !b.Null {
+			return row.NewBitmap(), true, nil
+		}
+		x := exactIndex(view, b.Field)
+		if x == nil {
+			return nil, false, nil
+		}
+		o, err := e.on(x)
+		if o == nil || err != nil {
+			return nil, false, err
+		}
+		e.c.use(x)
+		return o.Find(e.ctx, b.Keys, b.Null)
+	}
+	for _, k := range b.Kids {
+		s, ok, err := e.exactly(k, view)
+		if err != nil || !ok {
+			return nil, false, err
+		}
+		switch {
+		case set == nil:
+			set = s.Clone()
+		case b.Op == predicate.BoundAnd:
+			set.And(s)
+		default:
+			set.Or(s)
+		}
+	}
+	return set, set != nil, nil
+}
+
+// exactIndex is an index that names the rows of a column's values.
+func exactIndex(view *overlay.View, field int) *overlay.Index {
+	for _, x := range view.Indexes() {
+		if x.Kind == overlay.Bitmap && len(x.Columns) == 1 && x.Columns[0] == field {
+			return x
+		}
+	}
+	return nil
+}
+
+func summarizeLeaf(ctx context.Context, plan *lake.Plan, leaf *predicate.Bound, view *overlay.View, ends bool) (s Summary, ok bool, err error) {
+	x := exactIndex(view, leaf.Field)
+	if x == nil {
+		return s, false, nil
+	}
+	var least, greatest []byte
+	for i := range plan.Files {
+		f := &plan.Files[i]
+		o, err := x.On(ctx, f)
+		if o == nil || err != nil {
+			return s, false, err
+		}
+		values, ok, err := live(ctx, o, leaf.Keys, false, f.Deletes)
+		if err != nil || !ok {
+			return s, false, err
+		}
+		if values > 0 && (ends || s.Rows == 0) {
+			low, pos, ok, err := end(ctx, o, leaf.Keys, f.Deletes, false)
+			if err != nil || !ok {
+				return s, false, err
+			}
+			if s.Rows == 0 {
+				s.Any = Place{File: i, Pos: pos}
+			}
+			if least == nil || bytes.Compare(low, least) < 0 {
+				least, s.Least = low, Place{File: i, Pos: pos}
+			}
+		}
+		if values > 0 && ends {
+			high, pos, ok, err := end(ctx, o, leaf.Keys, f.Deletes, true)
+			if err != nil || !ok {
+				return s, false, err
+			}
+			if greatest == nil || bytes.Compare(high, greatest) > 0 {
+				greatest, s.Greatest = high, Place{File: i, Pos: pos}
+			}
+		}
+		nulls := int64(0)
+		if leaf.Null {
+			if nulls, ok, err = live(ctx, o, nil, true, f.Deletes); err != nil || !ok {
+				return s, false, err
+			}
+		}
+		if nulls > 0 && s.Nulls == 0 {
+			set, ok, err := o.Find(ctx, nil, true)
+			if err != nil || !ok {
+				return s, false, err
+			}
+			for p := range set.All() {
+				if !f.Deletes.Contains(p) {
+					s.Null = Place{File: i, Pos: p}
+					break
+				}
+			}
+			if s.Rows == 0 && values == 0 {
+				s.Any = s.Null
+			}
+		}
+		s.Nulls += nulls
+		s.Rows += values + nulls
+	}
+	s.Used, s.Ends = []string{x.Name}, ends
+	return s, true, nil
+}
+
+// live counts the rows of a set of keys that are not deleted.
+func live(ctx context.Context, o *overlay.OnFile, keys predicate.Ranges, null bool, deletes *row.Bitmap) (n int64, ok bool, err error) {
+	if len(keys) == 0 && !null {
+		return 0, true, nil
+	}
+	if deletes.Len() == 0 {
+		return o.Count(ctx, keys, null)
+	}
+	set, ok, err := o.Find(ctx, keys, null)
+	if err != nil || !ok {
+		return 0, false, err
+	}
+	set = set.Clone()
+	set.AndNot(deletes)
+	return set.Len(), true, nil
+}
+
+// end finds the first or the last key of a set with a live row; pos is -1 when there is none.
+func end(ctx context.Context, o *overlay.OnFile, keys predicate.Ranges, deletes *row.Bitmap, last bool) (key []byte, pos int64, ok bool, err error) {
+	pos = -1
+	ok, err = o.Walk(ctx, keys, last, func(k []byte, rows []int64) bool {
+		for _, p := range rows {
+			if !deletes.Contains(p) {
+				key, pos = slices.Clone(k), p
+				return false
+			}
+		}
+		return true
+	})
+	if key == nil && pos >= 0 {
+		key = []byte{}
+	}
+	return key, pos, ok, err
+}
+
+// TopRequest asks for the rows that come first in the order of a column.
+type TopRequest struct {
+	Field      int // by id
+	Descending bool
+	NullsFirst bool
+	Rows       int64 // how many are wanted
+}
+
+// maxTop bounds the rows that are looked for in an index, ties of the last one apart.
+const maxTop = 10_000
+
+// Top gives rows among which those are that come first in the order of a column: as many as wanted from every file, with
+// all that are equal to the last. ok is false when the indexes cannot tell. The filter must be exact, or keep all.
+func Top(ctx context.Context, plan *lake.Plan, filter *predicate.Bound, view *overlay.View, r TopRequest) (a *Access, ok bool, err error) {
+	if view == nil || r.Rows > maxTop || filter.Op != predicate.BoundAll && !filter.IsExact() {
+		return nil, false, nil
+	}
+	x := exactIndex(view, r.Field)
+	if x == nil {
+		return nil, false, nil
+	}
+	c := &chooser{plan: plan, opts: AccessOptions{Hint: UseIndex}}
+	type found struct {
+		key  []byte
+		file int
+		rows []int64
+	}
+	var all []found
+	var nulls []lake.FileRows
+	have, missing := int64(0), int64(0)
+	for i := range plan.Files {
+		f := &plan.Files[i]
+		e := &evaluation{c: c, ctx: ctx, f: f, open: map[*overlay.Index]*overlay.OnFile{}}
+		o, err := e.on(x)
+		if o == nil || err != nil {
+			return nil, false, err
+		}
+		// A filter over the column itself is a set of keys; over other columns it would be a set of rows that is as
+		// large as a scan.
+		keys, null := predicate.Ranges{{NoHi: true}}, true
+		if filter.Op == predicate.BoundLeaf && filter.Field == r.Field {
+			keys, null = filter.Keys, filter.Null
+		} else if filter.Op != predicate.BoundAll {
+			return nil, false, nil
+		}
+		n := int64(0)
+		ok, err := o.Walk(ctx, keys, r.Descending, func(k []byte, rows []int64) bool {
+			var live []int64
+			for _, p := range rows {
+				if !f.Deletes.Contains(p) {
+					live = append(live, p)
+				}
+			}
+			if len(live) > 0 {
+				all = append(all, found{slices.Clone(k), i, live})
+				n += int64(len(live))
+			}
+			return n < r.Rows
+		})
+		if err != nil || !ok {
+			return nil, false, err
+		}
+		have += n
+		if null {
+			set, ok, err := o.Find(ctx, nil, true)
+			if err != nil || !ok {
+				return nil, false, err
+			}
+			set = set.Clone()
+			set.AndNot(f.Deletes)
+			if set.Len() > 0 {
+				nulls = append(nulls, lake.FileRows{File: i, Rows: set})
+				missing += set.Len()
+			}
+		}
+	}
+	slices.SortStableFunc(all, func(p, q found) int {
+		if r.Descending {
+			p, q = q, p
+		}
+		return bytes.Compare(p.key, q.key)
+	})
+	want := r.Rows
+	if r.NullsFirst {
+		want -= min(missing, want)
+	}
+	sets := make([]*row.Bitmap, len(plan.Files))
+	add := func(file int, rows []int64) {
+		if sets[file] == nil {
+			sets[file] = row.NewBitmap()
+		}
+		sets[file].AddMany(rows)
+	}
+	n := int64(0)
+	for i, x := range all {
+		if n >= want && (i == 0 || !bytes.Equal(all[i-1].key, x.key)) {
+			break
+		}
+		add(x.file, x.rows)
+		n += int64(len(x.rows))
+	}
+	if r.NullsFirst && missing > 0 || have < r.Rows {
+		if missing > 10*maxTop {
+			return nil, false, nil
+		}
+		for _, f := range nulls {
+			add(f.File, slices.Collect(f.Rows.All()))
+		}
+	}
+	a = &Access{Used: []string{x.Name}, Covered: len(plan.Files)}
+	for i, s := range sets {
+		if s == nil {
+			a.Pruned++
+			continue
+		}
+		a.Fetch = append(a.Fetch, lake.FileRows{File: i, Rows: s})
+		a.Rows += s.Len()
+	}
+	if a.Rows > 10*maxTop {
+		return nil, false, nil
+	}
+	return a, true, nil
+}

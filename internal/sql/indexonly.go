@@ -1,0 +1,412 @@
+package sql
+
+import (
+	"slices"
+	"strings"
+	"sync/atomic"
+
+	"github.com/apache/arrow-go/v18/arrow"
+	"github.com/apache/arrow-go/v18/arrow/array"
+	"github.com/apache/arrow-go/v18/arrow/compute"
+	"github.com/apache/arrow-go/v18/arrow/memory"
+
+	"github.com/overlakedb/overlake/internal/datafile"
+	"github.com/overlakedb/overlake/internal/errs"
+	"github.com/overlakedb/overlake/internal/lake"
+	"github.com/overlakedb/overlake/internal/predicate"
+	"github.com/overlakedb/overlake/internal/row"
+	"github.com/overlakedb/overlake/internal/search"
+)
+
+// Queries of one table that an index answers without looking at all the rows. The statement stays as it is; in the table's
+// place come fewer rows that make the same answer:
+//
+//   - SELECT with count(*), count(c), min(c) and max(c) alone, where WHERE is understood to the end: a row with the least
+//     value, one with the greatest, and one of these as often as the count needs.
+//   - ORDER BY c LIMIT n: the rows that come first, with all ties of the last.
+
+// indexOnly gives an expression for FROM, or "" when the query is not of these or the indexes cannot tell. The filter is all
+// that WHERE says.
+func (q *statement) indexOnly(n node, s *source, filter predicate.Expr) (string, error) {
+	if len(list(s.node, "column_name_alias")) > 0 || len(list(n, "group_expressions")) > 0 || len(list(n, "group_sets")) > 0 ||
+		str(n, "aggregate_handling") != "STANDARD_HANDLING" || n["having"] != nil || n["qualify"] != nil {
+		return "", nil
+	}
+	opts, err := q.hint()
+	if err != nil || opts.Hint == search.NoIndex || opts.Only != "" {
+		return "", err
+	}
+	column, counts, summary := summarized(n, s)
+	var top *search.TopRequest
+	var field string
+	if !summary {
+		if top, field = topOf(n, s); top == nil {
+			return "", nil
+		}
+	} else if column == "" && filter == nil {
+		return "", nil // the engine takes it from the footers
+	}
+	v, err := q.view(s.base, s.ref)
+	if v == nil || err != nil {
+		return "", err
+	}
+	plan, err := s.base.Plan(q.ctx, s.ref, filter)
+	if err != nil || len(plan.Files) == 0 {
+		return "", err
+	}
+	bound, err := s.base.Bind(s.ref, filter)
+	if err != nil {
+		return "", err
+	}
+	if filter != nil && bound.Op == predicate.BoundAll {
+		return "", nil // no key for a constant
+	}
+	idOf := func(name string) int {
+		at := slices.IndexFunc(plan.Schema.Fields(), func(f arrow.Field) bool { return f.Name == name })
+		if at < 0 {
+			return -1
+		}
+		return datafile.FieldID(plan.Schema.Field(at))
+	}
+	info := scanInfo{id: s.base.Ident(), plan: plan, via: "answered by the index"}
+	if filter != nil {
+		info.filter = filter.String()
+	}
+	if top != nil {
+		top.Field = idOf(field)
+		a, ok, err := search.Top(q.ctx, plan, bound, v, *top)
+		if err != nil || !ok {
+			return "", err
+		}
+		info.access, info.via = a, "the first rows in the order of the index"
+		q.scans = append(q.scans, info)
+		if len(a.Fetch) == 0 {
+			return emptyScan(plan.Schema)
+		}
+		sql, err := q.fetch(s.base, s.ref, plan, a)
+		return "(" + sql + ")", err
+	}
+	id := 0
+	if column != "" {
+		id = idOf(column)
+	}
+	sum, ok, err := search.Summarize(q.ctx, plan, bound, v, id)
+	if err != nil || !ok {
+		return "", err
+	}
+	if !counts && column != "" { // the ends alone are enough
+		sum.Rows, sum.Nulls = min(sum.Rows-sum.Nulls, 2), 0
+	}
+	info.access = &search.Access{Used: sum.Used, Covered: len(plan.Files), Rows: sum.Rows}
+	q.scans = append(q.scans, info)
+	if sum.Rows == 0 {
+		return emptyScan(plan.Schema)
+	}
+	from, release, err := q.s.env.engine.NewColumnFeed(plan.Schema, sum.Rows, func(columns []int) (array.RecordReader, error) {
+		return q.summaryRows(s.base, s.ref, plan, sum, columns)
+	})
+	if err != nil {
+		return "", err
+	}
+	q.release = append(q.release, release)
+	return "(" + fedColumns(plan.Schema, from) + ")", nil
+}
+
+// summarized tells whether all that a SELECT asks of the table are count(*), and count, min and max of one column, which it
+// names; "" when it is count(*) alone. counts tells that it is not min and max alone.
+func summarized(n node, s *source) (column string, counts, ok bool) {
+	seen := false
+	var safe func(v any) bool
+	safe = func(v any) bool {
+		switch v := v.(type) {
+		case []any:
+			return !slices.ContainsFunc(v, func(x any) bool { return !safe(x) })
+		case node:
+			switch str(v, "class") {
+			case "COLUMN_REF", "STAR", "SUBQUERY", "WINDOW", "PARAMETER", "POSITIONAL_REFERENCE", "LAMBDA":
+				return false
+			case "FUNCTION":
+				name := strings.ToLower(str(v, "function_name"))
+				if name != "count" && name != "count_star" && name != "min" && name != "max" {
+					// A function of aggregates; one of rows would name a column. Others may count or order rows.
+					if op, _ := v["is_operator"].(bool); !op {
+						return false
+					}
+					return safe(v["children"])
+				}
+				args := list(v, "children")
+				if v["filter"] != nil || v["distinct"] == true && name == "count" || len(list(child(v, "order_bys"), "orders")) > 0 || str(v, "schema") != "" {
+					return false
+				}
+				seen = true
+				counts = counts || name == "count" || name == "count_star"
+				if name == "count_star" || name == "count" && len(args) == 0 {
+					return len(args) == 0
+				}
+				if len(args) != 1 {
+					return false
+				}
+				arg, _ := args[0].(node)
+				c, ok := onlyColumn(arg, s)
+				if !ok || column != "" && column != c {
+					return false
+				}
+				column = c
+				return true
+			}
+			for _, x := range v {
+				switch x.(type) {
+				case node, []any:
+					if !safe(x) {
+						return false
+					}
+				}
+			}
+		}
+		return true
+	}
+	if !safe(n["select_list"]) || !safe(n["modifiers"]) || !seen {
+		return "", false, false
+	}
+	return column, counts, true
+}
+
+// onlyColumn is the column of the table that an expression is.
+func onlyColumn(n node, s *source) (string, bool) {
+	if str(n, "class") != "COLUMN_REF" {
+		return "", false
+	}
+	names := list(n, "column_names")
+	if len(names) == 0 || len(names) > 2 {
+		return "", false
+	}
+	if len(names) == 2 {
+		if t, _ := names[0].(string); !strings.EqualFold(t, s.name) {
+			return "", false
+		}
+	}
+	name, _ := names[len(names)-1].(string)
+	src, c := s.column(name, 0)
+	return c, src != nil
+}
+
+// topOf reads ORDER BY column LIMIT n of a SELECT that makes one row of each row.
+func topOf(n node, s *source) (r *search.TopRequest, column string) {
+	var order, limit node
+	for _, m := range list(n, "modifiers") {
+		m, _ := m.(node)
+		switch str(m, "type") {
+		case "ORDER_MODIFIER":
+			order = m
+		case "LIMIT_MODIFIER":
+			limit = m
+		default:
+			return nil, ""
+		}
+	}
+	orders := list(order, "orders")
+	if len(orders) == 0 || limit == nil {
+		return nil, ""
+	}
+	first, _ := orders[0].(node)
+	column, ok := onlyColumn(child(first, "expression"), s)
+	if !ok {
+		return nil, ""
+	}
+	r = &search.TopRequest{Descending: str(first, "type") == "DESCENDING", NullsFirst: str(first, "null_order") == "NULLS FIRST"}
+	for _, key := range []string{"limit", "offset"} {
+		e := child(limit, key)
+		if e == nil {
+			continue
+		}
+		k, ok := wholeNumber(e)
+		if !ok {
+			return nil, ""
+		}
+		r.Rows += k
+	}
+	if child(limit, "limit") == nil || r.Rows <= 0 {
+		return nil, ""
+	}
+	for _, item := range list(n, "select_list") {
+		x, _ := item.(node)
+		if !rowByRow(x) {
+			return nil, ""
+		}
+		// A heading goes before a column in ORDER BY.
+		if strings.EqualFold(str(x, "alias"), column) {
+			if c, same := onlyColumn(x, s); !same || c != column {
+				return nil, ""
+			}
+		}
+	}
+	return r, column
+}
+
+func wholeNumber(n node) (int64, bool) {
+	if str(n, "class") != "CONSTANT" {
+		return 0, false
+	}
+	q := &statement{}
+	k, ok := q.constant(n).(int64)
+	return k, ok && k >= 0 && k < 1<<31
+}
+
+// rowByRow tells whether an expression of a select list is known to make one value of each row, whatever other rows are.
+func rowByRow(n node) bool {
+	switch str(n, "class") {
+	case "COLUMN_REF", "CONSTANT":
+		return true
+	case "STAR":
+		return n["columns"] != true && len(list(n, "replace_list")) == 0 && len(list(n, "rename_list")) == 0 && n["expr"] == nil
+	case "CAST":
+		return rowByRow(child(n, "child"))
+	case "FUNCTION":
+		op, _ := n["is_operator"].(bool)
+		if !op {
+			return false
+		}
+		for _, c := range list(n, "children") {
+			x, _ := c.(node)
+			if !rowByRow(x) {
+				return false
+			}
+		}
+		return true
+	}
+	return false
+}
+
+// summaryRows fetches the rows that a summary names and repeats them.
+func (q *statement) summaryRows(t *lake.Table, ref lake.Ref, plan *lake.Plan, sum search.Summary, columns []int) (array.RecordReader, error) {
+	r := &repeated{}
+	r.refs.Store(1)
+	fields := make([]arrow.Field, len(columns))
+	for i, c := range columns {
+		fields[i] = plan.Schema.Field(c)
+	}
+	r.schema = arrow.NewSchema(fields, nil)
+	add := func(p search.Place, times int64) error {
+		if times <= 0 {
+			return nil
+		}
+		if len(columns) == 0 { // rows alone count
+			r.parts = append(r.parts, repetition{array.NewRecordBatch(r.schema, nil, min(times, repeatRows)), times})
+			return nil
+		}
+		rows := t.FetchRows(q.ctx, plan, ref, []lake.FileRows{{File: p.File, Rows: row.BitmapOf(p.Pos)}}, columns)
+		defer rows.Release()
+		if !rows.Next() {
+			return errs.Wrap(errs.Internal, "sql.summary", rows.Err())
+		}
+		batch, err := q.repeat(rows.RecordBatch(), min(times, repeatRows))
+		if err != nil {
+			return err
+		}
+		r.parts = append(r.parts, repetition{batch, times})
+		return nil
+	}
+	var err error
+	values := sum.Rows - sum.Nulls
+	switch {
+	case !sum.Ends:
+		err = add(sum.Any, sum.Rows)
+	case values == 1:
+		err = add(sum.Least, 1)
+	case values > 1:
+		if err = add(sum.Least, values-1); err == nil {
+			err = add(sum.Greatest, 1)
+		}
+	}
+	if sum.Ends && err == nil {
+		err = add(sum.Null, sum.Nulls)
+	}
+	if err != nil {
+		r.Release()
+		return nil, err
+	}
+	return r, nil
+}
+
+// repeatRows is the length of a batch of equal rows.
+const repeatRows = 32 << 10
+
+// repeat makes a batch of one row times over.
+func (q *statement) repeat(rec arrow.RecordBatch, times int64) (arrow.RecordBatch, error) {
+	buf := memory.NewResizableBuffer(memory.DefaultAllocator)
+	buf.Resize(int(times) * arrow.Int32SizeBytes)
+	clear(buf.Bytes())
+	data := array.NewData(arrow.PrimitiveTypes.Int32, int(times), []*memory.Buffer{nil, buf}, nil, 0, 0)
+	buf.Release()
+	first := array.NewInt32Data(data)
+	data.Release()
+	defer first.Release()
+	cols := make([]arrow.Array, rec.NumCols())
+	defer func() {
+		for _, c := range cols {
+			if c != nil {
+				c.Release()
+			}
+		}
+	}()
+	for i := range cols {
+		var err error
+		if cols[i], err = compute.TakeArray(q.ctx, rec.Column(i), first); err != nil {
+			return nil, errs.Wrap(errs.Internal, "sql.summary", err)
+		}
+	}
+	return array.NewRecordBatch(rec.Schema(), cols, times), nil
+}
+
+type repetition struct {
+	batch arrow.RecordBatch
+	left  int64
+}
+
+// repeated reads batches of equal rows. It is a plain state machine, as a feed wants.
+type repeated struct {
+	schema *arrow.Schema
+	parts  []repetition
+	cur    arrow.RecordBatch
+	refs   atomic.Int64
+}
+
+func (r *repeated) Schema() *arrow.Schema { return r.schema }
+
+func (r *repeated) Next() bool {
+	if r.cur != nil {
+		r.cur.Release()
+		r.cur = nil
+	}
+	for len(r.parts) > 0 {
+		p := &r.parts[0]
+		if p.left > 0 {
+			n := min(p.left, p.batch.NumRows())
+			p.left -= n
+			r.cur = p.batch.NewSlice(0, n)
+			return true
+		}
+		p.batch.Release()
+		r.parts = r.parts[1:]
+	}
+	return false
+}
+
+func (r *repeated) RecordBatch() arrow.RecordBatch { return r.cur }
+func (r *repeated) Record() arrow.RecordBatch      { return r.cur }
+func (r *repeated) Err() error                     { return nil }
+func (r *repeated) Retain()                        { r.refs.Add(1) }
+
+func (r *repeated) Release() {
+	if r.refs.Add(-1) != 0 {
+		return
+	}
+	if r.cur != nil {
+		r.cur.Release()
+		r.cur = nil
+	}
+	for _, p := range r.parts {
+		p.batch.Release()
+	}
+	r.parts = nil
+}
