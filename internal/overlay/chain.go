@@ -1,4 +1,3 @@
-// Package overlay answers: which index covers which file?
 package overlay
 
 import (
