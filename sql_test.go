@@ -184,6 +184,56 @@ func TestQuotaAndReadOnly(t *testing.T) {
 	}
 }
 
+// TestArgumentsBesideScans: a scan takes arguments of its own, which the user's must not meet.
+func TestArgumentsBesideScans(t *testing.T) {
+	db, err := overlake.Open(t.Context(), t.TempDir(), overlake.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	for _, s := range []string{"CREATE TABLE t (i INTEGER, s VARCHAR)", "INSERT INTO t VALUES (1, 'a')", "INSERT INTO t VALUES (2, 'b')"} {
+		if _, err := db.SQL(t.Context(), s); err != nil {
+			t.Fatal(err)
+		}
+	}
+	named := func(name string, v any) overlake.Named { return overlake.Named{Name: name, Value: v} }
+	for _, c := range []struct {
+		sql  string
+		args []any
+		want string
+	}{
+		{"SELECT t.s FROM t JOIN t u USING (i) WHERE t.i = ?", []any{2}, "b"},
+		{"SELECT s || $2 FROM t WHERE i = $1", []any{2, "x"}, "bx"},
+		{"SELECT s || $2 || $1 FROM t WHERE i = $1 AND EXISTS (FROM t WHERE s = $2)", []any{2, "b"}, "bb2"},
+		{"SELECT t.s || $overlake_0 || $OVERLAKE_1 FROM t, t u WHERE t.i = $i AND u.i = $i", []any{named("i", 1), named("overlake_0", "x"), named("overlake_1", "y")}, "axy"},
+		{`SELECT s || $"overlake_2" FROM t WHERE i = $i`, []any{named("overlake_2", "x"), named("i", 1)}, "ax"},
+	} {
+		rows, err := db.SQL(t.Context(), c.sql, c.args...)
+		if err != nil {
+			t.Errorf("%s: %v", c.sql, err)
+			continue
+		}
+		var got []any
+		for r, err := range rows.Values() {
+			if err != nil {
+				t.Errorf("%s: %v", c.sql, err)
+			}
+			got = append(got, r...)
+		}
+		if len(got) != 1 || got[0] != c.want {
+			t.Errorf("%s gave %v, want %s", c.sql, got, c.want)
+		}
+	}
+	for _, c := range []struct {
+		sql  string
+		args []any
+	}{{"SELECT s FROM t WHERE i = ?", nil}, {"SELECT s FROM t WHERE i = $i", nil}, {"SELECT s FROM t WHERE i = $2", []any{1}}, {"SELECT s FROM t WHERE i = ?", []any{1, 2}}} {
+		if _, err := db.SQL(t.Context(), c.sql, c.args...); overlake.KindOf(err) != overlake.KindInvalid {
+			t.Errorf("%s with %d arguments: %v", c.sql, len(c.args), err)
+		}
+	}
+}
+
 func TestArgumentsAndCancel(t *testing.T) {
 	db, err := overlake.Open(t.Context(), "mem://"+t.Name(), overlake.Options{})
 	if err != nil {

@@ -2,7 +2,6 @@ package sql
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -54,16 +53,7 @@ func (q *statement) scan(t *lake.Table, ref lake.Ref, filter predicate.Expr) (st
 		info.via = "read in Go"
 		return q.feed(t, ref, plan)
 	}
-	var b strings.Builder
-	// The SELECT around it hides read_parquet's virtual columns: filename would tell the engine's secret path.
-	b.WriteString("(SELECT *" + unpruned(plan) + " FROM read_parquet([")
-	for i, p := range paths {
-		if i > 0 {
-			b.WriteString(", ")
-		}
-		b.WriteString("'" + p + "'")
-	}
-	b.WriteString("], schema = MAP {")
+	columns := make([]engine.FileColumn, plan.Schema.NumFields())
 	for i, f := range plan.Schema.Fields() {
 		typ, err := duckType(f.Type, f.Metadata)
 		if err != nil {
@@ -72,16 +62,15 @@ func (q *statement) scan(t *lake.Table, ref lake.Ref, filter predicate.Expr) (st
 		if isVector(f) {
 			typ = "vector"
 		}
-		if i > 0 {
-			b.WriteString(", ")
-		}
 		def, err := t.DefaultText(f.Name)
 		if err != nil {
 			return "", err
 		}
-		fmt.Fprintf(&b, "%d: {name: %s, type: %s, default_value: %s}", datafile.FieldID(f), quoteText(f.Name), quoteText(typ), def)
+		columns[i] = engine.FileColumn{ID: int32(datafile.FieldID(f)), Name: f.Name, Type: typ, Default: def}
 	}
-	b.WriteString("})")
+	var b strings.Builder
+	// The SELECT around it hides read_parquet's virtual columns: filename would tell the engine's secret path.
+	b.WriteString("(SELECT *" + unpruned(plan) + " FROM read_parquet(" + q.hide(paths) + ", schema = " + q.hide(columns) + ")")
 	if plan.Deleted > 0 {
 		files := make([]engine.LiveFile, len(plan.Files))
 		for i := range plan.Files {

@@ -98,16 +98,17 @@ func (s *Session) Run(ctx context.Context, st lex.Statement, args ...Arg) (*Resu
 
 // statement is one statement at work.
 type statement struct {
-	s       *Session
-	ctx     context.Context
-	text    string
-	tokens  []lex.Token
-	args    []Arg
-	params  int // parameters by position seen so far
-	release []func()
-	scans   []scanInfo
-	notes   []string // what EXPLAIN says about retrieval
-	tables  map[lake.Ident]*lake.Table
+	s          *Session
+	ctx        context.Context
+	text       string
+	tokens     []lex.Token
+	args       []Arg
+	params     int      // parameters by position seen so far
+	paramNames []string // parameters by name seen so far
+	release    []func()
+	scans      []scanInfo
+	notes      []string // what EXPLAIN says about retrieval
+	tables     map[lake.Ident]*lake.Table
 }
 
 func (q *statement) close() {
