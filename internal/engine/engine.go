@@ -22,7 +22,7 @@
 package engine
 
 /*
-#cgo CFLAGS: -O2 -Wall
+#cgo CFLAGS: -O3 -Wall
 #include <stdlib.h>
 #include "engine.h"
 */
