@@ -31,7 +31,8 @@ type CommitInfo struct {
 	Files       int
 }
 
-// Append adds the rows of a reader. The columns are matched by name; see datafile.Conform for what is converted. On error
+// Append adds the rows of a reader. The columns are matched by name; see datafile.Conform for what is converted. Columns
+// that the reader lacks get their write default, or NULL. On error
 // nothing is visible and the files written so far are removed.
 func (t *Table) Append(ctx context.Context, r array.RecordReader, opts WriteOptions) (*Table, CommitInfo, error) {
 	return t.write(ctx, r, opts, false)

@@ -135,7 +135,7 @@ func (q *statement) createAs(c *cursor, id lake.Ident, spec lake.CreateSpec, fie
 			if !sameColumns(t.Schema(), spec.Schema) {
 				return nil, errs.New(errs.Unsupported, "sql.create", "CREATE OR REPLACE TABLE with other columns than the table has", errs.On(id.String()), errs.Hint("drop the table first"))
 			}
-			_, info, err := t.Overwrite(q.ctx, &reader{r: rows}, lake.WriteOptions{})
+			_, info, err := t.Overwrite(q.ctx, &reader{rows}, lake.WriteOptions{})
 			return done("CREATE TABLE", info.Rows), err
 		}
 	}
@@ -143,7 +143,7 @@ func (q *statement) createAs(c *cursor, id lake.Ident, spec lake.CreateSpec, fie
 	if err != nil {
 		return nil, err
 	}
-	_, info, err := t.Append(q.ctx, &reader{r: rows}, lake.WriteOptions{})
+	_, info, err := t.Append(q.ctx, &reader{rows}, lake.WriteOptions{})
 	if err != nil {
 		_ = q.s.env.catalog.Drop(q.ctx, id)
 		return nil, err
@@ -164,7 +164,7 @@ func sameColumns(a, b *arrow.Schema) bool {
 }
 
 // reader gives a result to the lake as a record reader.
-type reader struct{ r *Result }
+type reader struct{ r stream }
 
 func (r *reader) Retain()                        {}
 func (r *reader) Release()                       {}
