@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 
+	"golang.org/x/sync/errgroup"
+
 	"github.com/overlakedb/overlake"
 	"github.com/overlakedb/overlake/internal/render"
 )
@@ -230,6 +232,99 @@ func TestArgumentsBesideScans(t *testing.T) {
 	}{{"SELECT s FROM t WHERE i = ?", nil}, {"SELECT s FROM t WHERE i = $i", nil}, {"SELECT s FROM t WHERE i = $2", []any{1}}, {"SELECT s FROM t WHERE i = ?", []any{1, 2}}} {
 		if _, err := db.SQL(t.Context(), c.sql, c.args...); overlake.KindOf(err) != overlake.KindInvalid {
 			t.Errorf("%s with %d arguments: %v", c.sql, len(c.args), err)
+		}
+	}
+}
+
+// TestShowCreateRoundTrip: what SHOW CREATE TABLE says makes the same table again.
+func TestShowCreateRoundTrip(t *testing.T) {
+	db, err := overlake.Open(t.Context(), "mem://"+t.Name(), overlake.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	text := func(sql string) string {
+		rows, err := db.SQL(t.Context(), sql)
+		if err != nil {
+			t.Fatalf("%s: %v", sql, err)
+		}
+		out := ""
+		for r, err := range rows.Values() {
+			if err != nil {
+				t.Fatal(err)
+			}
+			out += fmt.Sprint(r[0])
+		}
+		return out
+	}
+	for _, sql := range []string{
+		`CREATE TABLE "Select" ("a ""b" INTEGER NOT NULL COMMENT 'it''s', "select" VARCHAR)`,
+		`CREATE TABLE t (a BOOLEAN, b TINYINT, c BIGINT, d FLOAT, e DOUBLE, f DECIMAL(38,9), g TEXT, h BLOB, i DATE, j TIME, k TIMESTAMP, l TIMESTAMPTZ, m UUID,
+			n vector, o vector(3), p INTEGER[], q STRUCT(x INTEGER, "y z" VARCHAR[]), r MAP(VARCHAR, DOUBLE), s STRUCT(x DOUBLE)[])
+			PARTITIONED BY (b, bucket(16, c), truncate(4, g), month(i), hour(k)) WITH (write.format.default = 'parquet', "x.y" = 'a''b') COMMENT 'what it''s for'`,
+		`CREATE TABLE v (a INTEGER DEFAULT 7, b VARCHAR NOT NULL DEFAULT 'it''s', c DECIMAL(9,2) DEFAULT -1.5, d DATE DEFAULT '2026-01-31' COMMENT 'day', e DOUBLE DEFAULT 0.25,
+			f BOOLEAN DEFAULT true, g TIMESTAMP_NS, h TIMESTAMP DEFAULT '2026-01-31 10:00:00', i UUID DEFAULT '00112233-4455-6677-8899-aabbccddeeff', j TIME DEFAULT '10:11:12.5',
+			k TIMESTAMPTZ DEFAULT '2026-01-31 10:00:00Z', l BIGINT DEFAULT -9) WITH ("format-version" = 3)`,
+	} {
+		text(sql)
+		name := strings.Fields(strings.TrimPrefix(sql, "CREATE TABLE "))[0]
+		shown, described := text("SHOW CREATE TABLE "+name), text("DESCRIBE "+name)
+		text("DROP TABLE " + name)
+		text(shown)
+		if again := text("SHOW CREATE TABLE " + name); again != shown || text("DESCRIBE "+name) != described {
+			t.Errorf("%s\nbecame\n%s", shown, again)
+		}
+		if strings.Contains(sql, "it''s for") != strings.Contains(shown, "it''s for") || strings.Contains(sql, "DEFAULT 7") != strings.Contains(shown, "DEFAULT 7") {
+			t.Errorf("%s is shown as %s", sql, shown)
+		}
+	}
+	text("INSERT INTO v (g) VALUES (NULL)")
+	if got := text("SELECT concat_ws('|', a, b, c, d, e, f, h, i, j, k, l) FROM v"); got != "7|it's|-1.50|2026-01-31|0.25|true|2026-01-31 10:00:00|00112233-4455-6677-8899-aabbccddeeff|10:11:12.5|2026-01-31 10:00:00+00|-9" {
+		t.Errorf("the defaults are %s", got)
+	}
+}
+
+// TestCreateIfNotExistsRace: of many that make the same table at once one does, and the others succeed with nothing done.
+func TestCreateIfNotExistsRace(t *testing.T) {
+	for _, catalog := range []string{"file", "sqlite"} {
+		dir := t.TempDir()
+		var group errgroup.Group
+		for range 6 {
+			db, err := overlake.Open(t.Context(), dir, overlake.Options{Catalog: catalog, Threads: 1})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer db.Close()
+			group.Go(func() error {
+				for i := range 5 {
+					for _, sql := range []string{"CREATE TABLE IF NOT EXISTS made%d AS SELECT i FROM range(10) t(i)", "CREATE TABLE IF NOT EXISTS plain%d (i INTEGER)"} {
+						rows, err := db.SQL(t.Context(), fmt.Sprintf(sql, i))
+						if err != nil {
+							return err
+						}
+						rows.Close()
+					}
+				}
+				return nil
+			})
+		}
+		if err := group.Wait(); err != nil {
+			t.Errorf("%s catalog: %v", catalog, err)
+			continue
+		}
+		db, err := overlake.Open(t.Context(), dir, overlake.Options{Catalog: catalog})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer db.Close()
+		rows, err := db.SQL(t.Context(), "SELECT (SELECT count(*) FROM made0), (SELECT count(*) FROM made4), (SELECT count(*) FROM plain4)")
+		if err != nil {
+			t.Fatal(err)
+		}
+		for r, err := range rows.Values() {
+			if err != nil || fmt.Sprint(r) != "[10 10 0]" {
+				t.Errorf("%s catalog: the tables have %v rows, %v", catalog, r, err)
+			}
 		}
 	}
 }

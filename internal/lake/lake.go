@@ -29,6 +29,7 @@ import (
 
 	"github.com/overlakedb/overlake/internal/errs"
 	"github.com/overlakedb/overlake/internal/objstore"
+	"github.com/overlakedb/overlake/internal/predicate"
 )
 
 // Ident names a table inside a catalog.
@@ -99,8 +100,10 @@ type Catalog interface {
 type CreateSpec struct {
 	// Schema of the rows; field ids are assigned here. A field with metadata overlake.type = vector(n) is a list of
 	// float32 declared as a vector.
-	Schema     *arrow.Schema
-	Partition  []PartitionField
+	Schema    *arrow.Schema
+	Partition []PartitionField
+	// Defaults are the values of columns in rows that do not give one, by column; they need format version 3.
+	Defaults   map[string]predicate.Value
 	Properties map[string]string
 	// FormatVersion is 2 or 3; 0 means 2, or what the property format-version says.
 	FormatVersion int
