@@ -16,6 +16,7 @@ import (
 	"github.com/apache/iceberg-go"
 	"github.com/apache/iceberg-go/table"
 
+	"github.com/overlakedb/overlake/internal/budget"
 	"github.com/overlakedb/overlake/internal/errs"
 	"github.com/overlakedb/overlake/internal/objstore"
 	"github.com/overlakedb/overlake/internal/predicate"
@@ -535,4 +536,13 @@ func TestPartitionsOfNaN(t *testing.T) {
 			t.Errorf("= %v keeps %d rows, want the 6 zeros and not the ones, %v", zero, plan.Rows, err)
 		}
 	}
+}
+
+// anyMemory is as much memory as a test's file takes.
+func anyMemory() *budget.Reservation {
+	r, err := budget.New(1 << 40).TryReserve(0)
+	if err != nil {
+		panic(err)
+	}
+	return r
 }

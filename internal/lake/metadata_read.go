@@ -5,12 +5,14 @@ import (
 	"compress/gzip"
 	"encoding/json"
 	"fmt"
+	"io"
 	"math/big"
 	"strings"
 
 	"github.com/apache/iceberg-go/table"
 
 	"github.com/overlakedb/overlake/internal/errs"
+	"github.com/overlakedb/overlake/internal/lake/avro"
 )
 
 // maxMetadata bounds a metadata JSON document in bytes, packed and unpacked. A snapshot takes about 700 bytes, so this
@@ -33,10 +35,12 @@ func parseMetadata(name string, data []byte) (meta table.Metadata, err error) {
 	case bytes.HasPrefix(data, []byte{0x1f, 0x8b}):
 		var r *gzip.Reader
 		if r, err = gzip.NewReader(bytes.NewReader(data)); err == nil {
-			data, err = readBounded(r, maxMetadata)
+			if data, err = io.ReadAll(io.LimitReader(r, maxMetadata+1)); err == nil && len(data) > maxMetadata {
+				err = fmt.Errorf("it decompresses to more than %d bytes", maxMetadata)
+			}
 		}
 	case bytes.HasPrefix(data, []byte{0x28, 0xb5, 0x2f, 0xfd}):
-		data, err = inflateZstd(data, maxMetadata)
+		data, err = avro.Inflate("zstandard", data, maxMetadata)
 	}
 	if err != nil {
 		return nil, corrupt(err)
