@@ -23,7 +23,6 @@ import (
 	"github.com/overlakedb/overlake/internal/errs"
 	"github.com/overlakedb/overlake/internal/index/bm25"
 	"github.com/overlakedb/overlake/internal/lake"
-	"github.com/overlakedb/overlake/internal/objstore"
 	"github.com/overlakedb/overlake/internal/search"
 	"github.com/overlakedb/overlake/internal/sql/lex"
 )
@@ -35,22 +34,17 @@ type Env struct {
 	export  []string
 	texts   *search.TextCache
 
+	paths *paths
+
 	mu      sync.Mutex
-	files   map[place]string // paths in the engine; "" for data files that only the lake can read
 	scorers map[int64]*bm25.Scorer
 	last    int64
-}
-
-// place is where a data file lies.
-type place struct {
-	store objstore.LocalPather
-	name  string
 }
 
 // NewEnv prepares an engine for sessions over a catalog. export lists the directories that COPY TO may write into.
 func NewEnv(db *engine.DB, catalog lake.Catalog, export []string) (*Env, error) {
 	e := &Env{engine: db, catalog: catalog, export: export, texts: search.NewTextCache(),
-		files: map[place]string{}, scorers: map[int64]*bm25.Scorer{}}
+		paths: newPaths(maxPaths), scorers: map[int64]*bm25.Scorer{}}
 	return e, errors.Join(registerVectors(db), e.registerText())
 }
 
