@@ -18,7 +18,7 @@ type WriteOptions struct {
 	// MemoryBytes bounds what rows wait in memory for their file, about; 0 means 256 MiB. With many partitions, less
 	// memory means more and smaller files.
 	MemoryBytes int64
-	// Properties are added to the snapshot summary.
+	// Properties are added to the snapshot summary, as they are when the last row was read.
 	Properties map[string]string
 	// Progress, when set, is called after every batch with the rows written so far.
 	Progress func(rows int64)
