@@ -13,6 +13,7 @@ import (
 	"github.com/apache/arrow-go/v18/arrow/ipc"
 
 	"github.com/overlakedb/overlake/internal/errs"
+	"github.com/overlakedb/overlake/internal/lake"
 )
 
 // ImportOptions say how a file becomes rows of a table.
@@ -23,18 +24,27 @@ type ImportOptions struct {
 	Vectors map[string]int
 	// Types gives columns of a CSV file a SQL type instead of the inferred one: {"zip": "VARCHAR"} keeps leading zeros.
 	Types map[string]string
-	// Again imports a file although a snapshot says that it was imported before.
+	// Again imports a file although a snapshot says that it was imported before, from its first row.
 	Again bool
-	// Progress is called after every batch with the rows so far.
+	// CommitRows is the most rows of one commit; 0 means that the file is one commit. With more than one, an import that
+	// fails or is interrupted leaves the rows of its finished commits, and goes on behind them when it is run again.
+	CommitRows int64
+	// Progress is called after every batch with the rows of the file so far.
 	Progress func(rows int64)
+	// Resumed is called when rows of an earlier import that did not come to its end are left out.
+	Resumed func(rows int64)
 }
 
-// importKey is the snapshot summary entry that remembers an imported file.
-const importKey = "overlake.import"
+// The snapshot summary entries that remember an imported file, and the first rows of a file that is not done yet:
+// the file's stamp, behind it, for a part, the number of rows.
+const (
+	importKey     = "overlake.import"
+	importPartKey = "overlake.import-part"
+)
 
-// Import adds the rows of a local file to a table, in one snapshot, and creates the table when there is none. A file that
-// was imported before, told by path, size and time, is left out: an interrupted series of imports can be run again. The
-// second result is false then.
+// Import adds the rows of a local file to a table, in one snapshot unless CommitRows says otherwise, and creates the table
+// when there is none. A file that was imported before, told by path, size and time, is left out: an interrupted series of
+// imports can be run again. The second result is false then. What is remembered goes when its snapshot is expired.
 func (db *DB) Import(ctx context.Context, table, path string, opts ImportOptions) (WriteInfo, bool, error) {
 	abs, err := filepath.Abs(path)
 	if err != nil {
@@ -48,17 +58,16 @@ func (db *DB) Import(ctx context.Context, table, path string, opts ImportOptions
 		return WriteInfo{}, false, errs.New(errs.Invalid, "overlake.import", "this is a directory", errs.On(path), errs.Hint("name the files in it"))
 	}
 	stamp := abs + " " + strconv.FormatInt(stat.Size(), 10) + " " + strconv.FormatInt(stat.ModTime().UnixNano(), 10)
+	if opts.CommitRows < 0 {
+		return WriteInfo{}, false, errs.New(errs.Invalid, "overlake.import", "the number of rows of a commit must not be negative")
+	}
+	var skip int64
 	t, err := db.Table(ctx, table)
 	switch {
 	case err == nil && !opts.Again:
-		snapshots, err := t.Snapshots(ctx)
-		if err != nil {
+		all := false
+		if skip, all, err = t.imported(ctx, stamp); err != nil || all {
 			return WriteInfo{}, false, err
-		}
-		for _, s := range snapshots {
-			if s.Summary[importKey] == stamp {
-				return WriteInfo{}, false, nil
-			}
 		}
 	case err != nil && !errs.Is(err, errs.NotFound):
 		return WriteInfo{}, false, err
@@ -78,15 +87,77 @@ func (db *DB) Import(ctx context.Context, table, path string, opts ImportOptions
 			return WriteInfo{}, false, err
 		}
 	}
-	o := []WriteOption{WithSummary(importKey, stamp)}
-	if opts.Progress != nil {
-		o = append(o, WithProgress(opts.Progress))
-	}
-	info, err := t.Append(ctx, r, o...)
-	if err != nil && created {
+	info, err := t.importPieces(ctx, &pieces{r: r}, stamp, skip, opts)
+	switch {
+	case err != nil && created && info.Rows == 0:
 		_ = db.catalog.Drop(context.WithoutCancel(ctx), t.id)
+	case err != nil && info.Rows > 0 && errs.HintOf(err) == "":
+		err = errs.With(err, errs.Hint("%d rows of the file are in the table; the same import goes on behind them", skip+info.Rows))
 	}
 	return info, true, err
+}
+
+// imported tells how many rows of a file are in the table, and whether these are all.
+func (t *Table) imported(ctx context.Context, stamp string) (rows int64, all bool, err error) {
+	snapshots, err := t.Snapshots(ctx)
+	if err != nil {
+		return 0, false, err
+	}
+	for _, s := range snapshots {
+		if s.Summary[importKey] == stamp {
+			return 0, true, nil
+		}
+		if n, ok := strings.CutPrefix(s.Summary[importPartKey], stamp+" "); ok {
+			if n, err := strconv.ParseInt(n, 10, 64); err == nil {
+				rows = max(rows, n)
+			}
+		}
+	}
+	return rows, false, nil
+}
+
+// importPieces commits the rows of a file piece by piece, behind those that are skipped. The snapshot of the last piece
+// says that the file is done, the others how far it is.
+func (t *Table) importPieces(ctx context.Context, p *pieces, stamp string, skip int64, opts ImportOptions) (sum WriteInfo, err error) {
+	defer p.release()
+	if skip > 0 {
+		if opts.Resumed != nil {
+			opts.Resumed(skip)
+		}
+		if err := p.skip(ctx, skip); err != nil {
+			return sum, err
+		}
+	}
+	for {
+		start := p.at
+		summary := map[string]string{}
+		piece := p.next(opts.CommitRows, func(last bool) {
+			if last {
+				summary[importKey] = stamp
+			} else {
+				summary[importPartKey] = stamp + " " + strconv.FormatInt(p.at, 10)
+			}
+		})
+		o := lake.WriteOptions{Properties: summary}
+		if opts.Progress != nil {
+			o.Progress = func(rows int64) { opts.Progress(start + rows) }
+		}
+		l, err := t.load(ctx)
+		if err != nil {
+			return sum, err
+		}
+		_, info, err := l.Append(ctx, piece, o)
+		if err != nil {
+			return sum, err
+		}
+		sum.Rows, sum.Bytes, sum.Files = sum.Rows+info.Rows, sum.Bytes+info.Bytes, sum.Files+info.Files
+		if info.SnapshotID != 0 {
+			sum.SnapshotID = info.SnapshotID
+		}
+		if p.done {
+			return sum, p.err
+		}
+	}
 }
 
 func formatOf(path string) string {

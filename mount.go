@@ -21,6 +21,7 @@ type mounts struct {
 	lake.Catalog
 	store    objstore.Reader
 	overlays *overlay.Set
+	memory   lake.Option
 
 	mu   sync.Mutex
 	open map[string]*lake.Table // by location
@@ -62,7 +63,7 @@ func (m *mounts) foreign(ctx context.Context, id lake.Ident, location string) (*
 	if err != nil {
 		return nil, errs.With(err, errs.Hint("mount a directory that holds metadata/, or a .metadata.json file inside one"))
 	}
-	t, err := lake.Mount(ctx, id, store, lake.MountOptions{Metadata: metadata})
+	t, err := lake.Mount(ctx, id, store, lake.MountOptions{Metadata: metadata}, m.memory)
 	if err != nil {
 		return nil, err
 	}

@@ -4,6 +4,9 @@ import (
 	"time"
 )
 
+// defaultMemory is the MemoryLimit of the zero Options.
+const defaultMemory = 1 << 30
+
 // Options configure a DB. The zero value is usable: a writable file catalog in the warehouse, one gibibyte of memory for
 // queries, all cores, and no place to export files to.
 type Options struct {
@@ -18,7 +21,8 @@ type Options struct {
 	Namespace string
 
 	// MemoryLimit bounds the memory of queries in bytes; 0 means 1 GiB. Sorts, joins and aggregates that need more spill
-	// to SpillDir. Allow 200 MB above it for the process itself.
+	// to SpillDir. Manifests and delete files may take as much again while they are read, and caches of them half of it.
+	// Allow 200 MB above for the process itself.
 	MemoryLimit int64
 
 	// Threads bounds the threads that run queries; 0 means one per core.

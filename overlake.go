@@ -22,6 +22,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/overlakedb/overlake/internal/budget"
 	"github.com/overlakedb/overlake/internal/engine"
 	"github.com/overlakedb/overlake/internal/errs"
 	"github.com/overlakedb/overlake/internal/lake"
@@ -63,10 +64,15 @@ func Open(ctx context.Context, warehouse string, opts Options) (_ *DB, err error
 	if err != nil {
 		return nil, err
 	}
+	limit := opts.MemoryLimit
+	if limit == 0 {
+		limit = defaultMemory
+	}
+	memory := lake.Memory(budget.New(limit))
 	var catalog lake.Catalog
 	switch opts.Catalog {
 	case "", "file":
-		catalog = lake.OpenFileCatalog(store)
+		catalog = lake.OpenFileCatalog(store, memory)
 	case "sqlite":
 		local, ok := store.(objstore.LocalPather)
 		w, writable := store.(objstore.Store)
@@ -74,7 +80,7 @@ func Open(ctx context.Context, warehouse string, opts Options) (_ *DB, err error
 			return nil, errs.New(errs.Unsupported, "overlake.open", "a sqlite catalog needs a warehouse directory that can be written", errs.On(warehouse))
 		}
 		path, _ := local.LocalPath("catalog.db")
-		c, err := lake.OpenSQLiteCatalog(ctx, path, w)
+		c, err := lake.OpenSQLiteCatalog(ctx, path, w, memory)
 		if err != nil {
 			return nil, err
 		}
@@ -88,8 +94,8 @@ func Open(ctx context.Context, warehouse string, opts Options) (_ *DB, err error
 			return nil, err
 		}
 	}
-	db.catalog = &mounts{Catalog: catalog, store: store, open: map[string]*lake.Table{}}
-	db.engine, err = engine.Open(engine.Config{MemoryLimit: opts.MemoryLimit, Threads: opts.Threads, SpillDir: opts.SpillDir, SpillLimit: opts.SpillLimit,
+	db.catalog = &mounts{Catalog: catalog, store: store, memory: memory, open: map[string]*lake.Table{}}
+	db.engine, err = engine.Open(engine.Config{MemoryLimit: limit, Threads: opts.Threads, SpillDir: opts.SpillDir, SpillLimit: opts.SpillLimit,
 		MaxQueries: opts.MaxQueries, QueueTimeout: opts.QueueTimeout})
 	if err != nil {
 		return nil, err

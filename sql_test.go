@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 
+	"golang.org/x/sync/errgroup"
+
 	"github.com/overlakedb/overlake"
 	"github.com/overlakedb/overlake/internal/render"
 )
@@ -180,6 +182,149 @@ func TestQuotaAndReadOnly(t *testing.T) {
 	for _, s := range []string{"INSERT INTO t VALUES ('b')", "DROP TABLE t", "CREATE TABLE u (i INTEGER)", "ALTER TABLE t ADD COLUMN x INTEGER"} {
 		if _, err := db.SQL(t.Context(), s); overlake.KindOf(err) != overlake.KindDenied || overlake.HintOf(err) == "" {
 			t.Errorf("%s on a read-only warehouse: %v", s, err)
+		}
+	}
+}
+
+// TestArgumentsBesideScans: a scan takes arguments of its own, which the user's must not meet.
+func TestArgumentsBesideScans(t *testing.T) {
+	db, err := overlake.Open(t.Context(), t.TempDir(), overlake.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	for _, s := range []string{"CREATE TABLE t (i INTEGER, s VARCHAR)", "INSERT INTO t VALUES (1, 'a')", "INSERT INTO t VALUES (2, 'b')"} {
+		if _, err := db.SQL(t.Context(), s); err != nil {
+			t.Fatal(err)
+		}
+	}
+	named := func(name string, v any) overlake.Named { return overlake.Named{Name: name, Value: v} }
+	for _, c := range []struct {
+		sql  string
+		args []any
+		want string
+	}{
+		{"SELECT t.s FROM t JOIN t u USING (i) WHERE t.i = ?", []any{2}, "b"},
+		{"SELECT s || $2 FROM t WHERE i = $1", []any{2, "x"}, "bx"},
+		{"SELECT s || $2 || $1 FROM t WHERE i = $1 AND EXISTS (FROM t WHERE s = $2)", []any{2, "b"}, "bb2"},
+		{"SELECT t.s || $overlake_0 || $OVERLAKE_1 FROM t, t u WHERE t.i = $i AND u.i = $i", []any{named("i", 1), named("overlake_0", "x"), named("overlake_1", "y")}, "axy"},
+		{`SELECT s || $"overlake_2" FROM t WHERE i = $i`, []any{named("overlake_2", "x"), named("i", 1)}, "ax"},
+	} {
+		rows, err := db.SQL(t.Context(), c.sql, c.args...)
+		if err != nil {
+			t.Errorf("%s: %v", c.sql, err)
+			continue
+		}
+		var got []any
+		for r, err := range rows.Values() {
+			if err != nil {
+				t.Errorf("%s: %v", c.sql, err)
+			}
+			got = append(got, r...)
+		}
+		if len(got) != 1 || got[0] != c.want {
+			t.Errorf("%s gave %v, want %s", c.sql, got, c.want)
+		}
+	}
+	for _, c := range []struct {
+		sql  string
+		args []any
+	}{{"SELECT s FROM t WHERE i = ?", nil}, {"SELECT s FROM t WHERE i = $i", nil}, {"SELECT s FROM t WHERE i = $2", []any{1}}, {"SELECT s FROM t WHERE i = ?", []any{1, 2}}} {
+		if _, err := db.SQL(t.Context(), c.sql, c.args...); overlake.KindOf(err) != overlake.KindInvalid {
+			t.Errorf("%s with %d arguments: %v", c.sql, len(c.args), err)
+		}
+	}
+}
+
+// TestShowCreateRoundTrip: what SHOW CREATE TABLE says makes the same table again.
+func TestShowCreateRoundTrip(t *testing.T) {
+	db, err := overlake.Open(t.Context(), "mem://"+t.Name(), overlake.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	text := func(sql string) string {
+		rows, err := db.SQL(t.Context(), sql)
+		if err != nil {
+			t.Fatalf("%s: %v", sql, err)
+		}
+		out := ""
+		for r, err := range rows.Values() {
+			if err != nil {
+				t.Fatal(err)
+			}
+			out += fmt.Sprint(r[0])
+		}
+		return out
+	}
+	for _, sql := range []string{
+		`CREATE TABLE "Select" ("a ""b" INTEGER NOT NULL COMMENT 'it''s', "select" VARCHAR)`,
+		`CREATE TABLE t (a BOOLEAN, b TINYINT, c BIGINT, d FLOAT, e DOUBLE, f DECIMAL(38,9), g TEXT, h BLOB, i DATE, j TIME, k TIMESTAMP, l TIMESTAMPTZ, m UUID,
+			n vector, o vector(3), p INTEGER[], q STRUCT(x INTEGER, "y z" VARCHAR[]), r MAP(VARCHAR, DOUBLE), s STRUCT(x DOUBLE)[])
+			PARTITIONED BY (b, bucket(16, c), truncate(4, g), month(i), hour(k)) WITH (write.format.default = 'parquet', "x.y" = 'a''b') COMMENT 'what it''s for'`,
+		`CREATE TABLE v (a INTEGER DEFAULT 7, b VARCHAR NOT NULL DEFAULT 'it''s', c DECIMAL(9,2) DEFAULT -1.5, d DATE DEFAULT '2026-01-31' COMMENT 'day', e DOUBLE DEFAULT 0.25,
+			f BOOLEAN DEFAULT true, g TIMESTAMP_NS, h TIMESTAMP DEFAULT '2026-01-31 10:00:00', i UUID DEFAULT '00112233-4455-6677-8899-aabbccddeeff', j TIME DEFAULT '10:11:12.5',
+			k TIMESTAMPTZ DEFAULT '2026-01-31 10:00:00Z', l BIGINT DEFAULT -9) WITH ("format-version" = 3)`,
+	} {
+		text(sql)
+		name := strings.Fields(strings.TrimPrefix(sql, "CREATE TABLE "))[0]
+		shown, described := text("SHOW CREATE TABLE "+name), text("DESCRIBE "+name)
+		text("DROP TABLE " + name)
+		text(shown)
+		if again := text("SHOW CREATE TABLE " + name); again != shown || text("DESCRIBE "+name) != described {
+			t.Errorf("%s\nbecame\n%s", shown, again)
+		}
+		if strings.Contains(sql, "it''s for") != strings.Contains(shown, "it''s for") || strings.Contains(sql, "DEFAULT 7") != strings.Contains(shown, "DEFAULT 7") {
+			t.Errorf("%s is shown as %s", sql, shown)
+		}
+	}
+	text("INSERT INTO v (g) VALUES (NULL)")
+	if got := text("SELECT concat_ws('|', a, b, c, d, e, f, h, i, j, k, l) FROM v"); got != "7|it's|-1.50|2026-01-31|0.25|true|2026-01-31 10:00:00|00112233-4455-6677-8899-aabbccddeeff|10:11:12.5|2026-01-31 10:00:00+00|-9" {
+		t.Errorf("the defaults are %s", got)
+	}
+}
+
+// TestCreateIfNotExistsRace: of many that make the same table at once one does, and the others succeed with nothing done.
+func TestCreateIfNotExistsRace(t *testing.T) {
+	for _, catalog := range []string{"file", "sqlite"} {
+		dir := t.TempDir()
+		var group errgroup.Group
+		for range 6 {
+			db, err := overlake.Open(t.Context(), dir, overlake.Options{Catalog: catalog, Threads: 1})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer db.Close()
+			group.Go(func() error {
+				for i := range 5 {
+					for _, sql := range []string{"CREATE TABLE IF NOT EXISTS made%d AS SELECT i FROM range(10) t(i)", "CREATE TABLE IF NOT EXISTS plain%d (i INTEGER)"} {
+						rows, err := db.SQL(t.Context(), fmt.Sprintf(sql, i))
+						if err != nil {
+							return err
+						}
+						rows.Close()
+					}
+				}
+				return nil
+			})
+		}
+		if err := group.Wait(); err != nil {
+			t.Errorf("%s catalog: %v", catalog, err)
+			continue
+		}
+		db, err := overlake.Open(t.Context(), dir, overlake.Options{Catalog: catalog})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer db.Close()
+		rows, err := db.SQL(t.Context(), "SELECT (SELECT count(*) FROM made0), (SELECT count(*) FROM made4), (SELECT count(*) FROM plain4)")
+		if err != nil {
+			t.Fatal(err)
+		}
+		for r, err := range rows.Values() {
+			if err != nil || fmt.Sprint(r) != "[10 10 0]" {
+				t.Errorf("%s catalog: the tables have %v rows, %v", catalog, r, err)
+			}
 		}
 	}
 }

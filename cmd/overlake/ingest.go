@@ -18,7 +18,8 @@ func (p *program) ingestCommand() *cobra.Command {
 		Use:   "ingest TABLE FILE ...",
 		Short: "add the rows of files to a table, creating it when there is none",
 		Long: "Reads Parquet, CSV, JSON (one object a line, or an array) and Arrow IPC files; the format goes by the name. Each file is\n" +
-			"one commit. Files that were ingested before are left out, so an interrupted run can simply be started again.",
+			"one commit, a large one several. What was ingested before is left out, files and the first rows of a file alike, so an\n" +
+			"interrupted run can simply be started again.",
 		Example: `  overlake ingest docs pages.parquet --vector embedding:384
   overlake ingest events 2026-*.csv`,
 		Args: func(_ *cobra.Command, args []string) error {
@@ -57,6 +58,9 @@ func (p *program) ingestCommand() *cobra.Command {
 					bar := p.progress(fmt.Sprintf("%s (%d of %d)", file, i+1, len(args)-1), "rows")
 					o := opts
 					o.Progress = func(rows int64) { bar.at(rows, 0) }
+					o.Resumed = func(rows int64) {
+						fmt.Fprintf(p.stderr, "%s: %d rows were ingested before, going on behind them\n", file, rows)
+					}
 					info, done, err := db.Import(cmd.Context(), args[0], file, o)
 					bar.end()
 					if err != nil {
@@ -76,6 +80,7 @@ func (p *program) ingestCommand() *cobra.Command {
 	f.StringSliceVar(&vectors, "vector", nil, "declare a column as a vector: NAME or NAME:DIMENSIONS; may be repeated")
 	f.StringSliceVar(&types, "type", nil, "give a CSV column a type instead of the inferred one: NAME=TYPE; may be repeated")
 	f.StringVar(&opts.Format, "input-format", "", "parquet, csv, json or arrow (default by the file's name)")
-	f.BoolVar(&opts.Again, "again", false, "ingest files that were ingested before once more")
+	f.Int64Var(&opts.CommitRows, "commit-rows", 10_000_000, "the most rows of one commit; 0 makes every file one commit")
+	f.BoolVar(&opts.Again, "again", false, "ingest files that were ingested before once more, from their first row")
 	return cmd
 }

@@ -48,11 +48,11 @@ func FieldID(f arrow.Field) int {
 	if !ok {
 		return 0
 	}
-	id, err := strconv.Atoi(v)
+	id, err := strconv.ParseInt(v, 10, 32) // as Parquet has them
 	if err != nil || id < 0 {
 		return 0
 	}
-	return id
+	return int(id)
 }
 
 // overLimit is what the memory limit panics with; see limited.

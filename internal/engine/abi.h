@@ -235,8 +235,13 @@ char *duckdb_get_varchar(duckdb_value);
 idx_t duckdb_get_list_size(duckdb_value);
 duckdb_value duckdb_get_list_child(duckdb_value, idx_t);
 duckdb_logical_type duckdb_get_value_type(duckdb_value); // owned by the value
+duckdb_value duckdb_create_varchar_length(const char *, idx_t);
 duckdb_value duckdb_create_float(float);
 duckdb_value duckdb_create_double(double);
+duckdb_value duckdb_create_int32(int32_t);
+duckdb_value duckdb_create_null_value(void);
+duckdb_value duckdb_create_struct_value(duckdb_logical_type, duckdb_value *);
+duckdb_value duckdb_create_map_value(duckdb_logical_type, duckdb_value *, duckdb_value *, idx_t);
 duckdb_value duckdb_create_list_value(duckdb_logical_type, duckdb_value *, idx_t);
 void duckdb_destroy_value(duckdb_value *);
 

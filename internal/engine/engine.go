@@ -22,7 +22,7 @@
 package engine
 
 /*
-#cgo CFLAGS: -O2 -Wall
+#cgo CFLAGS: -O3 -Wall
 #include <stdlib.h>
 #include "engine.h"
 */
@@ -70,13 +70,15 @@ type DB struct {
 	door   door // how files come in
 
 	control sync.Mutex // guards the first connection: parsing and registrations
+	parser  C.ov_query // on the first connection, prepared once
 
 	// runs is what each connection runs, by the engine's number of the connection. The map is complete when Open returns.
 	runs map[C.idx_t]*atomic.Pointer[Result]
 
 	mu      sync.Mutex // guards what follows
 	running map[*Result]struct{}
-	closing chan struct{} // closed when Close begins
+	life    context.Context // ends when Close begins
+	end     context.CancelFunc
 	closed  bool
 }
 
@@ -95,7 +97,8 @@ func Open(cfg Config) (_ *DB, err error) {
 		return nil, errs.New(errs.Invalid, "engine.open", "the memory limit must be at least 16 MiB, and no limit negative")
 	}
 	db := &DB{cfg: cfg, pool: make(chan C.duckdb_connection, cfg.MaxQueries),
-		running: map[*Result]struct{}{}, runs: map[C.idx_t]*atomic.Pointer[Result]{}, closing: make(chan struct{})}
+		running: map[*Result]struct{}{}, runs: map[C.idx_t]*atomic.Pointer[Result]{}}
+	db.life, db.end = context.WithCancel(context.Background())
 	if err := db.makeSpill(); err != nil {
 		return nil, err
 	}
@@ -178,6 +181,12 @@ func (db *DB) open() error {
 			return err
 		}
 	}
+	db.parser.con = control
+	text := C.CString("SELECT json_serialize_sql($1::VARCHAR)")
+	defer C.free(unsafe.Pointer(text))
+	if err := engineError("engine.open", C.ov_prepare(&db.parser, text)); err != nil {
+		return err
+	}
 	for _, con := range db.conns[1:] {
 		db.pool <- con
 	}
@@ -193,7 +202,7 @@ func (db *DB) Close() error {
 		return nil
 	}
 	db.closed = true
-	close(db.closing)
+	db.end()
 	running := slices.Collect(maps.Keys(db.running))
 	db.mu.Unlock()
 	for _, r := range running {
@@ -210,6 +219,7 @@ func (db *DB) Close() error {
 	}
 	db.control.Lock()
 	defer db.control.Unlock()
+	C.ov_finish(&db.parser)
 	for i := range db.conns {
 		C.duckdb_disconnect(&db.conns[i])
 	}
@@ -221,7 +231,7 @@ func (db *DB) Close() error {
 
 func (db *DB) isClosing() bool {
 	select {
-	case <-db.closing:
+	case <-db.life.Done():
 		return true
 	default:
 		return false
@@ -274,7 +284,7 @@ func (db *DB) acquire(ctx context.Context) (C.duckdb_connection, error) {
 		return con, nil
 	case <-ctx.Done():
 		return nil, errs.Wrap(errs.Canceled, "engine.query", ctx.Err())
-	case <-db.closing:
+	case <-db.life.Done():
 		return nil, errClosed("engine.query")
 	case <-timeout:
 		return nil, errs.New(errs.Exhausted, "engine.query",
@@ -340,7 +350,7 @@ func (db *DB) Parse(ctx context.Context, sql string) (string, error) {
 	if db.isClosing() {
 		return "", errClosed("engine.parse")
 	}
-	r, err := db.run(ctx, db.conns[0], "SELECT json_serialize_sql($1::VARCHAR)", []Arg{{Value: sql}}, false)
+	r, err := db.runAgain(ctx, db.conns[0], db.parser.stmt, Arg{Value: sql})
 	if err != nil {
 		return "", err
 	}

@@ -28,6 +28,7 @@ typedef struct {
 	duckdb_prepared_statement stmt;
 	duckdb_result res;
 	bool started;
+	bool kept; // the statement is another's
 } ov_query;
 
 char *ov_exec(duckdb_connection con, const char *sql);
@@ -37,6 +38,8 @@ int ov_next(ov_query *q, duckdb_data_chunk *out, char **err);
 void ov_finish(ov_query *q);
 duckdb_state ov_bind_floats(ov_query *q, idx_t param, const float *v, idx_t n);
 duckdb_state ov_bind_doubles(ov_query *q, idx_t param, const double *v, idx_t n);
+duckdb_state ov_bind_schema(ov_query *q, idx_t param, const int32_t *ids, const char *all, const idx_t *ends, const bool *defaults, idx_t n);
+duckdb_state ov_bind_texts(ov_query *q, idx_t param, const char *all, const idx_t *ends, idx_t n);
 
 // What Go registers: the handle stands for the Go value until the engine drops the function. On failure it is dropped
 // before the call returns.

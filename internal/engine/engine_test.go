@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"strings"
@@ -266,6 +267,50 @@ func TestLive(t *testing.T) {
 	}
 	if leak := engine.LiveBytes() - before; leak != 0 {
 		t.Errorf("%d bytes of released scans are still held", leak)
+	}
+}
+
+// TestLiveRuns: rows that follow each other are judged a word at a time, others one by one, and both say what the bits say:
+// at any start, across the end of the registered rows, with few bits and with many.
+func TestLiveRuns(t *testing.T) {
+	db := open(t, engine.Config{Threads: 1})
+	rng := rand.New(rand.NewPCG(1, 2))
+	for _, c := range []struct {
+		rows             int64
+		deleted, allowed float64 // how many bits are set; 0: no bitmap
+	}{{5000, 0.01, 0}, {5000, 0.9, 0}, {5000, 0, 0.02}, {5000, 0.3, 0.97}, {64, 0.5, 0}, {4096, 0.01, 0.99}, {1, 0.99, 0}, {5000, 0, 0}} {
+		bits := func(share float64) []uint64 {
+			if share == 0 {
+				return nil
+			}
+			w := make([]uint64, (c.rows+63)/64)
+			for i := range c.rows {
+				if rng.Float64() < share {
+					w[i/64] |= 1 << (i % 64)
+				}
+			}
+			return w
+		}
+		f := engine.LiveFile{Rows: c.rows, Deleted: bits(c.deleted), Allowed: bits(c.allowed)}
+		set := func(w []uint64, i int64) bool { return w != nil && w[i/64]>>(i%64)&1 == 1 }
+		id, release, err := db.NewLive([]engine.LiveFile{{Rows: 10}, f})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, start := range []int64{0, 1, 63, 64, 2047, 3000} {
+			end := max(start, c.rows+100)
+			count, sum := int64(0), int64(0)
+			for i := start; i < end; i++ {
+				if i < c.rows && !set(f.Deleted, i) && (f.Allowed == nil || set(f.Allowed, i)) || i >= c.rows && f.Allowed == nil {
+					count, sum = count+1, sum+i
+				}
+			}
+			for _, row := range []string{"r", fmt.Sprintf("%d - r", start+end-1)} {
+				q := fmt.Sprintf("SELECT count(*), coalesce(sum(p), 0) FROM (SELECT %s AS p FROM range(%d, %d) t(r)) WHERE overlake_live(%d, 1::UBIGINT, p)", row, start, end, id)
+				want(t, rows(t, db, q), fmt.Sprintf("%d|%d", count, sum))
+			}
+		}
+		release()
 	}
 }
 

@@ -71,7 +71,8 @@ func (b *Binding) Args() int { return int(C.duckdb_scalar_function_bind_get_argu
 
 // Constant is the value of argument k when it is one that the engine can compute before the statement runs: nil for NULL,
 // bool, int64, float64, string, or []float32 for lists of numbers. It is what the statement says, converted to the type of
-// the function's parameter where the types differ. Parameters of the statement are not constants: the engine binds first.
+// the function's parameter where the types differ. Parameters of the statement are constants only when FROM holds one, which
+// puts planning off until they have values; otherwise the engine binds first.
 func (b *Binding) Constant(k int) (value any, ok bool) {
 	e := C.duckdb_scalar_function_bind_get_argument(b.info, C.idx_t(k))
 	if e == nil {

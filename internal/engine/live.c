@@ -133,28 +133,41 @@ static void bind(duckdb_bind_info info) {
 	duckdb_scalar_function_set_bind_data_copy(info, ref);
 }
 
+static bool keeps(const ov_live_file *x, uint64_t p) {
+	// Beyond the registered rows nothing is deleted, and nothing is allowed unless all is.
+	if (p >= (uint64_t)x->rows) return !x->allowed;
+	return !(x->deleted && (x->deleted[p >> 6] >> (p & 63) & 1)) && (!x->allowed || (x->allowed[p >> 6] >> (p & 63) & 1));
+}
+
+// is_run tells whether rows follow each other in one file, which is how a scan gives them.
+static bool is_run(const uint64_t *file, const int64_t *row, idx_t n) {
+	uint64_t differs = 0;
+	for (idx_t i = 0; i < n; i++) differs |= (file[i] ^ file[0]) | ((uint64_t)row[i] - (uint64_t)row[0] - i);
+	return !differs;
+}
+
+// keeps_run takes n rows of a file from row p on, all of them registered, a word of 64 at a time.
+static void keeps_run(const ov_live_file *x, uint64_t p, idx_t n, bool *out) {
+	memset(out, true, n);
+	for (uint64_t k = p >> 6; k <= (p + n - 1) >> 6; k++) {
+		uint64_t gone = (x->deleted ? x->deleted[k] : 0) | (x->allowed ? ~x->allowed[k] : 0);
+		if (k == p >> 6) gone &= ~0ull << (p & 63);
+		if (k == (p + n - 1) >> 6) gone &= ~0ull >> (63 - ((p + n - 1) & 63));
+		for (; gone; gone &= gone - 1) out[(k << 6) + (uint64_t)__builtin_ctzll(gone) - p] = false;
+	}
+}
+
 static void live(duckdb_function_info info, duckdb_data_chunk in, duckdb_vector out) {
 	const ov_scan *s = duckdb_scalar_function_get_bind_data(info);
 	idx_t n = duckdb_data_chunk_get_size(in);
-	const uint64_t *fi = duckdb_vector_get_data(duckdb_data_chunk_get_vector(in, 1));
-	const int64_t *rn = duckdb_vector_get_data(duckdb_data_chunk_get_vector(in, 2));
+	const uint64_t *file = duckdb_vector_get_data(duckdb_data_chunk_get_vector(in, 1));
+	const int64_t *row = duckdb_vector_get_data(duckdb_data_chunk_get_vector(in, 2));
 	bool *o = duckdb_vector_get_data(out);
-	for (idx_t i = 0; i < n; i++) {
-		uint64_t f = fi[i], p = (uint64_t)rn[i];
-		if (f >= s->files) {
-			o[i] = false;
-			continue;
-		}
-		const ov_live_file *x = &s->file[f];
-		if (p >= (uint64_t)x->rows) {
-			// Beyond the registered rows nothing is deleted, and nothing is allowed unless all is.
-			o[i] = !x->allowed;
-			continue;
-		}
-		bool keep = !x->deleted || !((x->deleted[p >> 6] >> (p & 63)) & 1);
-		if (x->allowed) keep = keep && ((x->allowed[p >> 6] >> (p & 63)) & 1);
-		o[i] = keep;
+	if (n && file[0] < s->files && row[0] >= 0 && row[0] <= s->file[file[0]].rows - (int64_t)n && is_run(file, row, n)) {
+		keeps_run(&s->file[file[0]], (uint64_t)row[0], n, o);
+		return;
 	}
+	for (idx_t i = 0; i < n; i++) o[i] = file[i] < s->files && keeps(&s->file[file[i]], (uint64_t)row[i]);
 }
 
 duckdb_state ov_live_register(duckdb_connection con) {

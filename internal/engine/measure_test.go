@@ -117,21 +117,27 @@ func BenchmarkFeed(b *testing.B) {
 func BenchmarkBindManyFiles(b *testing.B) {
 	db := open(b, engine.Config{Threads: 2})
 	path := fieldIDs(b, db, "SELECT i AS id FROM range(3000) t(i)", "{id: 1}")
-	for _, n := range []int{1, 500, 5000} {
+	for _, n := range []int{1, 16, 500, 5000} {
 		paths := make([]string, n)
 		for i := range paths {
 			paths[i] = path
 		}
-		from := "read_parquet(['" + strings.Join(paths, "', '") + "'], schema = MAP {1: {name: 'id', type: 'BIGINT', default_value: NULL}})"
-		b.Run(fmt.Sprint(n), func(b *testing.B) {
-			best := time.Duration(1 << 62)
-			for b.Loop() {
-				start := cpu()
-				rows(b, db, "EXPLAIN SELECT sum(id) FROM "+from)
-				best = min(best, cpu()-start)
+		const schema = ", schema = MAP {1: {name: 'id', type: 'BIGINT', default_value: NULL}})"
+		for name, from := range map[string]string{"literal": "read_parquet(['" + strings.Join(paths, "', '") + "']" + schema, "parameter": "read_parquet($1" + schema} {
+			var args []engine.Arg
+			if name == "parameter" {
+				args = []engine.Arg{{Value: paths}}
 			}
-			b.ReportMetric(float64(best.Microseconds())/1000, "cpu-ms/bind")
-		})
+			b.Run(fmt.Sprint(name, n), func(b *testing.B) {
+				best := time.Duration(1 << 62)
+				for b.Loop() {
+					start := cpu()
+					rows(b, db, "EXPLAIN SELECT sum(id) FROM "+from, args...)
+					best = min(best, cpu()-start)
+				}
+				b.ReportMetric(float64(best.Microseconds())/1000, "cpu-ms/bind")
+			})
+		}
 	}
 }
 

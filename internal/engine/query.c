@@ -60,14 +60,11 @@ void ov_finish(ov_query *q) {
 		duckdb_destroy_result(&q->res);
 		q->started = false;
 	}
-	if (q->stmt) duckdb_destroy_prepare(&q->stmt);
+	if (q->stmt && !q->kept) duckdb_destroy_prepare(&q->stmt);
 }
 
-static duckdb_state bind_list(ov_query *q, idx_t param, int type, const void *v, idx_t n) {
-	duckdb_value *vals = calloc(n + 1, sizeof *vals);
-	if (!vals) return 1;
-	for (idx_t i = 0; i < n; i++)
-		vals[i] = type == OV_TYPE_FLOAT ? duckdb_create_float(((const float *)v)[i]) : duckdb_create_double(((const double *)v)[i]);
+// bind_values binds a list and frees its values.
+static duckdb_state bind_values(ov_query *q, idx_t param, int type, duckdb_value *vals, idx_t n) {
 	duckdb_logical_type t = duckdb_create_logical_type(type);
 	duckdb_value list = duckdb_create_list_value(t, vals, n);
 	duckdb_state st = duckdb_bind_value(q->stmt, param, list);
@@ -78,5 +75,58 @@ static duckdb_state bind_list(ov_query *q, idx_t param, int type, const void *v,
 	return st;
 }
 
+static duckdb_state bind_list(ov_query *q, idx_t param, int type, const void *v, idx_t n) {
+	duckdb_value *vals = calloc(n + 1, sizeof *vals);
+	if (!vals) return 1;
+	for (idx_t i = 0; i < n; i++)
+		vals[i] = type == OV_TYPE_FLOAT ? duckdb_create_float(((const float *)v)[i]) : duckdb_create_double(((const double *)v)[i]);
+	return bind_values(q, param, type, vals, n);
+}
+
 duckdb_state ov_bind_floats(ov_query *q, idx_t param, const float *v, idx_t n) { return bind_list(q, param, OV_TYPE_FLOAT, v, n); }
 duckdb_state ov_bind_doubles(ov_query *q, idx_t param, const double *v, idx_t n) { return bind_list(q, param, OV_TYPE_DOUBLE, v, n); }
+
+// ov_bind_texts binds a list of n texts; text i ends before ends[i + 1].
+duckdb_state ov_bind_texts(ov_query *q, idx_t param, const char *all, const idx_t *ends, idx_t n) {
+	duckdb_value *vals = calloc(n + 1, sizeof *vals);
+	if (!vals) return 1;
+	for (idx_t i = 0; i < n; i++) vals[i] = duckdb_create_varchar_length(all + ends[i], ends[i + 1] - ends[i]);
+	return bind_values(q, param, OV_TYPE_VARCHAR, vals, n);
+}
+
+// ov_bind_schema binds n columns as read_parquet's schema wants them: MAP(INTEGER, STRUCT(name, type, default_value)), by
+// field id. Each column has three texts, name, type and default, laid out as in ov_bind_texts.
+duckdb_state ov_bind_schema(ov_query *q, idx_t param, const int32_t *ids, const char *all, const idx_t *ends, const bool *defaults, idx_t n) {
+	duckdb_value *keys = calloc(n + 1, sizeof *keys), *columns = calloc(n + 1, sizeof *columns);
+	duckdb_state st = 1;
+	if (keys && columns) {
+		duckdb_logical_type text = duckdb_create_logical_type(OV_TYPE_VARCHAR), integer = duckdb_create_logical_type(OV_TYPE_INTEGER);
+		duckdb_logical_type types[] = {text, text, text};
+		const char *names[] = {"name", "type", "default_value"};
+		duckdb_logical_type column = duckdb_create_struct_type(types, names, 3), map = duckdb_create_map_type(integer, column);
+		for (idx_t i = 0; i < n; i++) {
+			duckdb_value v[3];
+			for (int k = 0; k < 3; k++) {
+				const idx_t *end = &ends[3 * i + k];
+				v[k] = k == 2 && !defaults[i] ? duckdb_create_null_value() : duckdb_create_varchar_length(all + end[0], end[1] - end[0]);
+			}
+			keys[i] = duckdb_create_int32(ids[i]);
+			columns[i] = duckdb_create_struct_value(column, v);
+			for (int k = 0; k < 3; k++) duckdb_destroy_value(&v[k]);
+		}
+		duckdb_value value = duckdb_create_map_value(map, keys, columns, n);
+		if (value) st = duckdb_bind_value(q->stmt, param, value);
+		duckdb_destroy_value(&value);
+		for (idx_t i = 0; i < n; i++) {
+			duckdb_destroy_value(&keys[i]);
+			duckdb_destroy_value(&columns[i]);
+		}
+		duckdb_destroy_logical_type(&map);
+		duckdb_destroy_logical_type(&column);
+		duckdb_destroy_logical_type(&integer);
+		duckdb_destroy_logical_type(&text);
+	}
+	free(keys);
+	free(columns);
+	return st;
+}

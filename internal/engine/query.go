@@ -8,7 +8,6 @@ import "C"
 
 import (
 	"context"
-	"fmt"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -23,13 +22,6 @@ import (
 
 // TypeKey is the field metadata that names the type of a result column which is an alias, such as "vector".
 const TypeKey = "overlake.type"
-
-// Arg is a value for a parameter of a statement: $1, $2 … in order when Name is empty, else $Name. Values: nil, bool,
-// all integer types, float32, float64, string, []byte, []float32, []float64, time.Time.
-type Arg struct {
-	Name  string
-	Value any
-}
 
 // Result streams the rows of one query. It is for one goroutine, but Close may come from another one. The batch of Record
 // is valid until the next call of Next or Close; Retain keeps it longer.
@@ -51,7 +43,8 @@ type Result struct {
 	stop    chan struct{}           // closed to end the watch
 	at      *atomic.Pointer[Result] // where the DB says that the connection runs this
 	wait    sync.WaitGroup
-	pooled  bool // the connection goes back to the pool
+	unwatch [2]func() bool // end what watch began; true when it never ran
+	pooled  bool           // the connection goes back to the pool
 }
 
 // A batch is handed out as soon as one of these is reached, or as soon as the engine makes us wait for more.
@@ -112,11 +105,7 @@ func (db *DB) run(ctx context.Context, con C.duckdb_connection, sql string, args
 	if strings.ContainsRune(sql, 0) {
 		return nil, errs.New(errs.Invalid, "engine.query", "the statement holds a NUL character")
 	}
-	r := &Result{db: db, ctx: ctx, stop: make(chan struct{})}
-	r.q.con = con
-	r.at = db.runs[connectionID(con)]
-	r.at.Store(r)
-	r.watch()
+	r := db.begin(ctx, con)
 	defer func() {
 		if err != nil {
 			r.finish()
@@ -147,16 +136,40 @@ func (db *DB) run(ctx context.Context, con C.duckdb_connection, sql string, args
 	return r, r.readSchema()
 }
 
-// watch interrupts the connection from the moment the context ends or the DB closes until the result is finished. One interrupt is not
-// enough: it is forgotten when the next step of the statement begins.
-func (r *Result) watch() {
-	r.wait.Go(func() {
-		select {
-		case <-r.stop:
-			return
-		case <-r.ctx.Done():
-		case <-r.db.closing:
+// begin makes the result of a statement that is about to run on a connection.
+func (db *DB) begin(ctx context.Context, con C.duckdb_connection) *Result {
+	r := &Result{db: db, ctx: ctx, stop: make(chan struct{})}
+	r.q.con = con
+	r.at = db.runs[connectionID(con)]
+	r.at.Store(r)
+	r.watch()
+	return r
+}
+
+// runAgain starts a statement that was prepared before and is kept.
+func (db *DB) runAgain(ctx context.Context, con C.duckdb_connection, stmt C.duckdb_prepared_statement, args ...Arg) (_ *Result, err error) {
+	r := db.begin(ctx, con)
+	defer func() {
+		if err != nil {
+			r.finish()
+			err = r.why(err)
 		}
+	}()
+	r.q.stmt, r.q.kept = stmt, true
+	if err := r.bind(args); err != nil {
+		return nil, err
+	}
+	if err := engineError("engine.query", C.ov_start(&r.q)); err != nil {
+		return nil, err
+	}
+	return r, r.readSchema()
+}
+
+// watch interrupts the connection from the moment the context ends or the DB closes until the result is finished. One
+// interrupt is not enough: it is forgotten when the next step of the statement begins.
+func (r *Result) watch() {
+	cut := func() {
+		defer r.wait.Done()
 		r.givenUp.Store(true)
 		for {
 			C.duckdb_interrupt(r.q.con)
@@ -166,7 +179,10 @@ func (r *Result) watch() {
 			case <-time.After(2 * time.Millisecond):
 			}
 		}
-	})
+	}
+	r.wait.Add(2)
+	r.unwatch[0] = context.AfterFunc(r.ctx, cut)
+	r.unwatch[1] = context.AfterFunc(r.db.life, cut)
 }
 
 // why is the error of a query that failed: the end of its context or of the DB explains a failure better than the
@@ -314,6 +330,11 @@ func (r *Result) finish() bool {
 	C.ov_finish(&r.q)
 	r.at.Store(nil)
 	close(r.stop)
+	for _, unwatch := range r.unwatch {
+		if unwatch() {
+			r.wait.Done()
+		}
+	}
 	r.wait.Wait()
 	r.gate.Lock()
 	r.closed = true
@@ -343,93 +364,6 @@ func (r *Result) drop() {
 		r.rec.Release()
 		r.rec = nil
 	}
-}
-
-func (r *Result) bind(args []Arg) error {
-	want := int(C.duckdb_nparams(r.q.stmt))
-	bound := make([]bool, want+1)
-	for i, a := range args {
-		at := C.idx_t(i + 1)
-		name := C.CString(strings.TrimPrefix(a.Name, "$"))
-		if a.Name == "" {
-			C.free(unsafe.Pointer(name))
-			// Positional parameters are named by their number, whatever order they appear in.
-			name = C.CString(fmt.Sprint(i + 1))
-		}
-		st := C.duckdb_bind_parameter_index(r.q.stmt, &at, name)
-		C.free(unsafe.Pointer(name))
-		if st != 0 {
-			continue // the statement does not use this argument; the sql room checks counts
-		}
-		if err := r.bindOne(at, a.Value); err != nil {
-			return err
-		}
-		bound[at] = true
-	}
-	for i := 1; i <= want; i++ {
-		if !bound[i] {
-			n := C.duckdb_parameter_name(r.q.stmt, C.idx_t(i))
-			name := C.GoString(n)
-			C.duckdb_free(unsafe.Pointer(n))
-			return errs.New(errs.Invalid, "engine.bind", "no value for parameter $"+name,
-				errs.Hint("pass one argument for every parameter of the statement"))
-		}
-	}
-	return nil
-}
-
-func (r *Result) bindOne(at C.idx_t, value any) error {
-	var st C.duckdb_state
-	s := r.q.stmt
-	switch v := value.(type) {
-	case nil:
-		st = C.duckdb_bind_null(s, at)
-	case bool:
-		st = C.duckdb_bind_boolean(s, at, C.bool(v))
-	case int:
-		st = C.duckdb_bind_int64(s, at, C.int64_t(v))
-	case int8:
-		st = C.duckdb_bind_int32(s, at, C.int32_t(v))
-	case int16:
-		st = C.duckdb_bind_int32(s, at, C.int32_t(v))
-	case int32:
-		st = C.duckdb_bind_int32(s, at, C.int32_t(v))
-	case int64:
-		st = C.duckdb_bind_int64(s, at, C.int64_t(v))
-	case uint8:
-		st = C.duckdb_bind_int32(s, at, C.int32_t(v))
-	case uint16:
-		st = C.duckdb_bind_int32(s, at, C.int32_t(v))
-	case uint32:
-		st = C.duckdb_bind_int64(s, at, C.int64_t(v))
-	case uint:
-		st = C.duckdb_bind_uint64(s, at, C.uint64_t(v))
-	case uint64:
-		st = C.duckdb_bind_uint64(s, at, C.uint64_t(v))
-	case float32:
-		st = C.duckdb_bind_float(s, at, C.float(v))
-	case float64:
-		st = C.duckdb_bind_double(s, at, C.double(v))
-	case string:
-		st = C.duckdb_bind_varchar_length(s, at, (*C.char)(unsafe.Pointer(unsafe.StringData(v+"\x00"))), C.idx_t(len(v)))
-	case []byte:
-		b := append(v[:len(v):len(v)], 0) // never an empty slice, whose data pointer is nil
-		st = C.duckdb_bind_blob(s, at, unsafe.Pointer(unsafe.SliceData(b)), C.idx_t(len(v)))
-	case []float32:
-		v = append(v[:len(v):len(v)], 0)
-		st = C.ov_bind_floats(&r.q, at, (*C.float)(unsafe.Pointer(unsafe.SliceData(v))), C.idx_t(len(v)-1))
-	case []float64:
-		v = append(v[:len(v):len(v)], 0)
-		st = C.ov_bind_doubles(&r.q, at, (*C.double)(unsafe.Pointer(unsafe.SliceData(v))), C.idx_t(len(v)-1))
-	case time.Time:
-		st = C.duckdb_bind_timestamp_tz(s, at, C.duckdb_timestamp{micros: C.int64_t(v.UnixMicro())})
-	default:
-		return errs.Newf(errs.Unsupported, "engine.bind", "values of Go type %T cannot be parameters", value)
-	}
-	if st != 0 {
-		return errs.Newf(errs.Invalid, "engine.bind", "parameter %d does not take a %T", int(at), value)
-	}
-	return nil
 }
 
 func firstText(rec arrow.RecordBatch) string {

@@ -161,18 +161,9 @@ func (c AddColumn) apply(e *schemaEdit) error {
 		e.set[typeProperty(f.ID)] = declared
 	}
 	if c.Default != nil {
-		if e.t.meta.Version() < 3 {
-			return errs.New(errs.Unsupported, "lake.alter", "a default for a new column needs format version 3", errs.On(c.Field.Name),
-				errs.Hint("leave out DEFAULT; rows there are read as NULL"))
+		if err := setDefault(&f, c.Default, e.t.meta.Version()); err != nil {
+			return err
 		}
-		l, ok := literalOf(c.Default, f.Type)
-		if ok {
-			f.InitialDefault, ok = defaultJSON(l, f.Type)
-		}
-		if !ok {
-			return errs.New(errs.Invalid, "lake.alter", fmt.Sprintf("the default does not fit %s", f.Type), errs.On(c.Field.Name))
-		}
-		f.WriteDefault = f.InitialDefault
 	}
 	e.fields = append(e.fields, f)
 	return nil

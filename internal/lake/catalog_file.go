@@ -44,9 +44,9 @@ type knownVersion struct {
 }
 
 // OpenFileCatalog opens the tables of a store. A store without write methods gives a catalog that refuses to write.
-func OpenFileCatalog(store objstore.Reader) Catalog {
+func OpenFileCatalog(store objstore.Reader, opts ...Option) Catalog {
 	w, _ := store.(objstore.Store)
-	return &fileCatalog{store: store, w: w, io: rooted(store), shared: newShared(), known: map[Ident]knownVersion{}}
+	return &fileCatalog{store: store, w: w, io: rooted(store), shared: newShared(opts...), known: map[Ident]knownVersion{}}
 }
 
 const namespaceMark = ".namespace"

@@ -40,7 +40,7 @@ type SQLiteCatalog struct {
 const SQLiteCatalogName = "overlake"
 
 // OpenSQLiteCatalog opens or creates the database file; table files go into the store.
-func OpenSQLiteCatalog(ctx context.Context, path string, store objstore.Store) (*SQLiteCatalog, error) {
+func OpenSQLiteCatalog(ctx context.Context, path string, store objstore.Store, opts ...Option) (*SQLiteCatalog, error) {
 	db, err := sql.Open("sqlite", "file:"+path+"?_pragma=busy_timeout(10000)&_pragma=journal_mode(WAL)&_pragma=synchronous(FULL)&_txlock=immediate")
 	if err != nil {
 		return nil, errs.Wrap(errs.Unavailable, "lake.catalog", err, errs.On(path))
@@ -48,7 +48,7 @@ func OpenSQLiteCatalog(ctx context.Context, path string, store objstore.Store) (
 	if err := prepare(ctx, db); err != nil {
 		return nil, errors.Join(errs.Wrap(errs.Unavailable, "lake.catalog", err, errs.On(path), errs.Hint("the file must be a SQLite database that can be written")), db.Close())
 	}
-	return &SQLiteCatalog{db: db, store: store, io: rooted(store), shared: newShared(), known: map[string]*Table{}}, nil
+	return &SQLiteCatalog{db: db, store: store, io: rooted(store), shared: newShared(opts...), known: map[string]*Table{}}, nil
 }
 
 // prepare makes the tables, and the column that separates tables from views where an older version of the schema lacks it.

@@ -165,32 +165,65 @@ func constant(v any, typ arrow.DataType) (scalar.Scalar, error) {
 	return nil, errs.Newf(errs.Corrupt, "lake.read", "the partition value or default %.64v is no %s", v, typ)
 }
 
-// DefaultText is the initial default of a column as a SQL literal, NULL when it has none.
-func (t *Table) DefaultText(column string) (string, error) {
+// DefaultText is the initial default of a column as text that casts to the column's type, nil when it has none: the value
+// of rows in files that lack the column.
+func (t *Table) DefaultText(column string) (*string, error) {
 	f, ok := t.meta.CurrentSchema().FindFieldByNameCaseInsensitive(column)
-	if !ok || f.InitialDefault == nil {
-		return "NULL", nil
-	}
-	l, ok := defaultLiteral(f.InitialDefault, f.Type)
 	if !ok {
-		return "", errs.New(errs.Unsupported, "lake.default", fmt.Sprintf("a default of type %s", f.Type), errs.On(column))
+		return nil, nil
+	}
+	return defaultText(f, f.InitialDefault)
+}
+
+// WriteDefaultText is the write default of a column, like DefaultText: the value of new rows that do not give one.
+func (t *Table) WriteDefaultText(column string) (*string, error) {
+	f, ok := t.meta.CurrentSchema().FindFieldByNameCaseInsensitive(column)
+	if !ok {
+		return nil, nil
+	}
+	return defaultText(f, f.WriteDefault)
+}
+
+// defaultScalar is a default of a column, nil when it has none.
+func defaultScalar(f iceberg.NestedField, value any) (scalar.Scalar, error) {
+	if value == nil {
+		return nil, nil
+	}
+	l, ok := defaultLiteral(value, f.Type)
+	if !ok {
+		return nil, errs.New(errs.Unsupported, "lake.default", fmt.Sprintf("a default of type %s", f.Type), errs.On(f.Name))
 	}
 	typ, err := arrowType(f.Type)
 	if err != nil {
-		return "", errs.With(err, errs.On(column))
+		return nil, errs.With(err, errs.On(f.Name))
 	}
 	s, err := constant(l, typ)
-	if err != nil {
-		return "", err
+	return s, errs.With(err, errs.On(f.Name))
+}
+
+func defaultText(f iceberg.NestedField, value any) (*string, error) {
+	s, err := defaultScalar(f, value)
+	if s == nil || err != nil {
+		return nil, err
 	}
+	text := s.String()
 	switch x := s.(type) {
 	case *scalar.FixedSizeBinary:
+		text = escaped(x.Data())
 		if _, ok := f.Type.(iceberg.UUIDType); ok {
-			return "'" + uuid.UUID(x.Data()).String() + "'::UUID", nil
+			text = uuid.UUID(x.Data()).String()
 		}
-		return "from_hex('" + hex.EncodeToString(x.Data()) + "')", nil
 	case *scalar.Binary:
-		return "from_hex('" + hex.EncodeToString(x.Data()) + "')", nil
+		text = escaped(x.Data())
 	}
-	return "'" + strings.ReplaceAll(s.String(), "'", "''") + "'", nil
+	return &text, nil
+}
+
+// escaped writes bytes as SQL casts text to BLOB: each as \x and two digits.
+func escaped(b []byte) string {
+	var s strings.Builder
+	for _, c := range b {
+		fmt.Fprintf(&s, "\\x%02X", c)
+	}
+	return s.String()
 }

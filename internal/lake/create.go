@@ -12,6 +12,7 @@ import (
 	"github.com/apache/iceberg-go/table"
 
 	"github.com/overlakedb/overlake/internal/errs"
+	"github.com/overlakedb/overlake/internal/predicate"
 )
 
 // newMetadata is the first version of a table.
@@ -44,6 +45,9 @@ func newMetadata(spec CreateSpec, location string) (table.Metadata, error) {
 			return nil, err
 		}
 	}
+	if sc, err = withDefaults(sc, spec.Defaults, version); err != nil {
+		return nil, err
+	}
 	props["format-version"] = strconv.Itoa(version)
 	if spec.Comment != "" {
 		props["comment"] = spec.Comment
@@ -61,6 +65,39 @@ func newMetadata(spec CreateSpec, location string) (table.Metadata, error) {
 	}
 	// Field ids may be assigned anew in NewMetadata; declarations follow the columns by name.
 	return redeclare(meta, sc)
+}
+
+// withDefaults gives columns their defaults.
+func withDefaults(sc *iceberg.Schema, defaults map[string]predicate.Value, version int) (*iceberg.Schema, error) {
+	if len(defaults) == 0 {
+		return sc, nil
+	}
+	fields := slices.Clone(sc.Fields())
+	for i := range fields {
+		if v, ok := defaults[fields[i].Name]; ok {
+			if err := setDefault(&fields[i], v, version); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return iceberg.NewSchema(sc.ID, fields...), nil
+}
+
+// setDefault makes a value the default of a new column.
+func setDefault(f *iceberg.NestedField, v predicate.Value, version int) error {
+	if version < 3 {
+		return errs.New(errs.Unsupported, "lake.schema", "a default of a column needs format version 3", errs.On(f.Name),
+			errs.Hint(`create the table with ("format-version" = 3), or leave out DEFAULT: rows that give no value get NULL`))
+	}
+	l, ok := literalOf(v, f.Type)
+	if ok {
+		f.InitialDefault, ok = defaultJSON(l, f.Type)
+	}
+	if !ok {
+		return errs.New(errs.Invalid, "lake.schema", fmt.Sprintf("the default does not fit %s", f.Type), errs.On(f.Name))
+	}
+	f.WriteDefault = f.InitialDefault
+	return nil
 }
 
 // fitsVersion refuses columns of types that a format version does not have.

@@ -16,6 +16,7 @@ import (
 	"github.com/apache/iceberg-go"
 	"github.com/apache/iceberg-go/table"
 
+	"github.com/overlakedb/overlake/internal/budget"
 	"github.com/overlakedb/overlake/internal/errs"
 	"github.com/overlakedb/overlake/internal/objstore"
 	"github.com/overlakedb/overlake/internal/predicate"
@@ -401,6 +402,7 @@ func TestDefaultsAsOthersReadThem(t *testing.T) {
 			t.Fatalf("%s: %v", c.name, err)
 		}
 	}
+	tbl = add(t, tbl, idRows(t, 2, 3)) // without the columns: they get their defaults
 	raw, err := json.Marshal(tbl.meta)
 	if err != nil {
 		t.Fatal(err)
@@ -418,7 +420,7 @@ func TestDefaultsAsOthersReadThem(t *testing.T) {
 			t.Errorf("%s is written as %s, want %s", c.name, got, c.json)
 		}
 		for _, tbl := range []*Table{tbl, &fresh} {
-			if got := ours(t, tbl, c.name); len(got) != 2 || !strings.HasPrefix(got[0], c.text) {
+			if got := ours(t, tbl, c.name); len(got) != 3 || !strings.HasPrefix(got[0], c.text) || got[2] != got[0] {
 				t.Errorf("%s is read as %q, want %q", c.name, got, c.text)
 			}
 		}
@@ -534,4 +536,13 @@ func TestPartitionsOfNaN(t *testing.T) {
 			t.Errorf("= %v keeps %d rows, want the 6 zeros and not the ones, %v", zero, plan.Rows, err)
 		}
 	}
+}
+
+// anyMemory is as much memory as a test's file takes.
+func anyMemory() *budget.Reservation {
+	r, err := budget.New(1 << 40).TryReserve(0)
+	if err != nil {
+		panic(err)
+	}
+	return r
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/apache/arrow-go/v18/arrow/array"
 	"github.com/apache/iceberg-go/table/dv"
 
+	"github.com/overlakedb/overlake/internal/budget"
 	"github.com/overlakedb/overlake/internal/datafile"
 	"github.com/overlakedb/overlake/internal/errs"
 	"github.com/overlakedb/overlake/internal/row"
@@ -66,14 +67,13 @@ func (t *Table) indexDeletes(deletes []*fileEntry) (*deleteIndex, error) {
 	return x, nil
 }
 
-// maxDeleteMemory bounds the decoded content of one delete file, in bytes.
-const maxDeleteMemory = 2 << 30
-
-func tooManyDeletes(size int64) error {
-	if size <= maxDeleteMemory {
+// growDeletes reserves what the decoded content of delete files takes.
+func growDeletes(held *budget.Reservation, size int64) error {
+	err := growTo(held, size)
+	if err == nil {
 		return nil
 	}
-	return errs.Newf(errs.Exhausted, "lake.deletes", "the delete file takes more than %d bytes", maxDeleteMemory)
+	return errs.Wrap(errs.Exhausted, "lake.deletes", fmt.Errorf("the deletes do not fit into memory: %w", err), errs.Hint("%s", errs.HintOf(err)))
 }
 
 func (t *Table) resolveDeletes(ctx context.Context, p *Plan, deletes []*fileEntry) error {
@@ -81,7 +81,11 @@ func (t *Table) resolveDeletes(ctx context.Context, p *Plan, deletes []*fileEntr
 	if err != nil {
 		return err
 	}
-	unions := map[string]keySet{}
+	unions := &joinedKeys{sets: map[string]keySet{}}
+	if unions.held, err = t.shared.decoding(ctx, 0, false); err != nil {
+		return err
+	}
+	defer unions.held.Release()
 	for i := range p.Files {
 		f := &p.Files[i]
 		if err := t.resolveFile(ctx, f, x, unions); err != nil {
@@ -94,7 +98,7 @@ func (t *Table) resolveDeletes(ctx context.Context, p *Plan, deletes []*fileEntr
 
 // resolveFile finds the deleted rows of one data file. Positions behind its last row are left out: a writer that names
 // them deletes nothing.
-func (t *Table) resolveFile(ctx context.Context, f *DataFile, x *deleteIndex, unions map[string]keySet) error {
+func (t *Table) resolveFile(ctx context.Context, f *DataFile, x *deleteIndex, unions *joinedKeys) error {
 	e := f.entry
 	var gone *row.Bitmap
 	add := func(b *row.Bitmap) {
@@ -119,7 +123,7 @@ func (t *Table) resolveFile(ctx context.Context, f *DataFile, x *deleteIndex, un
 		if v.rows > f.Rows {
 			return errs.With(errs.Newf(errs.Corrupt, "lake.deletes", "a deletion vector of %d rows belongs to a file of %d", v.rows, f.Rows), errs.On(v.path))
 		}
-		b, err := t.vector(ctx, v)
+		b, err := t.vector(ctx, v, unions.size > 0)
 		if err != nil {
 			return err
 		}
@@ -130,7 +134,7 @@ func (t *Table) resolveFile(ctx context.Context, f *DataFile, x *deleteIndex, un
 				if d.sequence < e.sequence {
 					continue
 				}
-				c, err := t.deleteFile(ctx, d)
+				c, err := t.deleteFile(ctx, d, unions.size > 0)
 				if err != nil {
 					return err
 				}
@@ -166,12 +170,17 @@ func (t *Table) unpartitioned(specID int) bool {
 
 // vector reads a deletion vector: one blob of a Puffin file, at the place its manifest entry tells. Its length, magic
 // number, checksum and number of rows are checked.
-func (t *Table) vector(ctx context.Context, d *fileEntry) (*row.Bitmap, error) {
+func (t *Table) vector(ctx context.Context, d *fileEntry, holds bool) (*row.Bitmap, error) {
 	if d.encrypted {
 		return nil, refuseEncrypted(d.path)
 	}
 	key := fmt.Sprintf("%s %d %d %s", d.path, d.contentOffset, d.contentSize, d.referenced)
 	return cachedOr(t.shared.deletes, key, func() (*row.Bitmap, int64, error) {
+		held, err := t.shared.decoding(ctx, 3*d.contentSize, holds) // the blob and the bitmap twice, about
+		if err != nil {
+			return nil, 0, err
+		}
+		defer held.Release()
 		blob, err := t.readVector(ctx, d)
 		if err != nil {
 			return nil, 0, err
@@ -248,8 +257,8 @@ func missing(err error, location string) error {
 	return errs.Wrap(errs.KindOf(err), "lake.open", fmt.Errorf("a file that the table names cannot be opened: %w", err), errs.On(location))
 }
 
-// deleteFile reads a position or equality delete file.
-func (t *Table) deleteFile(ctx context.Context, d *fileEntry) (*deleteContent, error) {
+// deleteFile reads a position or equality delete file. holds tells that the caller has memory reserved.
+func (t *Table) deleteFile(ctx context.Context, d *fileEntry, holds bool) (*deleteContent, error) {
 	if d.encrypted {
 		return nil, refuseEncrypted(d.path)
 	}
@@ -262,12 +271,17 @@ func (t *Table) deleteFile(ctx context.Context, d *fileEntry) (*deleteContent, e
 			return nil, 0, err
 		}
 		defer done()
+		held, err := t.shared.decoding(ctx, d.size, holds)
+		if err != nil {
+			return nil, 0, err
+		}
+		defer held.Release()
 		c := &deleteContent{}
 		var size int64
 		if d.content == contentEquality {
-			c.keys, size, err = t.readEquality(ctx, d, f)
+			c.keys, size, err = t.readEquality(ctx, d, f, held)
 		} else {
-			c.positions, size, err = readPositions(ctx, f)
+			c.positions, size, err = readPositions(ctx, f, held)
 		}
 		if err != nil {
 			return nil, 0, errs.With(err, errs.On(d.path))
@@ -300,7 +314,7 @@ const (
 	posFieldID = 2147483545
 )
 
-func readPositions(ctx context.Context, f *datafile.File) (map[string]*row.Bitmap, int64, error) {
+func readPositions(ctx context.Context, f *datafile.File, held *budget.Reservation) (map[string]*row.Bitmap, int64, error) {
 	pathName, posName := "file_path", "pos"
 	for _, c := range f.Schema().Fields() {
 		switch datafile.FieldID(c) {
@@ -349,7 +363,7 @@ func readPositions(ctx context.Context, f *datafile.File) (map[string]*row.Bitma
 			bits.Add(at.Value(i))
 			n++
 		}
-		if err := tooManyDeletes(size + 2*n); err != nil {
+		if err := growDeletes(held, size+2*n); err != nil {
 			return nil, 0, err
 		}
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/apache/arrow-go/v18/arrow/array"
 	"github.com/apache/iceberg-go"
 
+	"github.com/overlakedb/overlake/internal/budget"
 	"github.com/overlakedb/overlake/internal/datafile"
 	"github.com/overlakedb/overlake/internal/errs"
 	"github.com/overlakedb/overlake/internal/row"
@@ -24,22 +25,31 @@ import (
 // keySet is a set of keys; each is the values of the key columns as one text.
 type keySet map[string]struct{}
 
-func (t *Table) readEquality(ctx context.Context, d *fileEntry, f *datafile.File) (keySet, int64, error) {
+// keyMemory is about what a key takes in a set.
+func keyMemory[K ~string | ~[]byte](key K) int64 { return int64(len(key)) + 48 }
+
+// joinedKeys keeps, for one plan, the joined sets of several delete files with the same columns, and the memory they take.
+type joinedKeys struct {
+	sets map[string]keySet
+	size int64
+	held *budget.Reservation
+}
+
+func (t *Table) readEquality(ctx context.Context, d *fileEntry, f *datafile.File, held *budget.Reservation) (keySet, int64, error) {
 	keys := keySet{}
 	size := int64(0)
 	err := t.eachKey(ctx, f, nil, d.equality, func(_ int64, key []byte) error {
 		if _, ok := keys[string(key)]; !ok {
 			keys[string(key)] = struct{}{}
-			size += int64(len(key)) + 48
+			size += keyMemory(key)
 		}
-		return tooManyDeletes(size)
+		return growDeletes(held, size)
 	})
 	return keys, size, err
 }
 
-// matching gives the positions of a data file whose rows the delete files name. unions keeps, for one plan, the joined
-// sets of several delete files with the same columns.
-func (t *Table) matching(ctx context.Context, f *DataFile, deletes []*fileEntry, unions map[string]keySet) (*row.Bitmap, error) {
+// matching gives the positions of a data file whose rows the delete files name.
+func (t *Table) matching(ctx context.Context, f *DataFile, deletes []*fileEntry, unions *joinedKeys) (*row.Bitmap, error) {
 	groups := map[string][]*fileEntry{}
 	var order []string
 	for _, d := range deletes {
@@ -84,16 +94,19 @@ func (t *Table) matching(ctx context.Context, f *DataFile, deletes []*fileEntry,
 	return all, nil
 }
 
-func (t *Table) union(ctx context.Context, id string, list []*fileEntry, unions map[string]keySet) (keySet, error) {
-	if u, ok := unions[id]; ok {
+func (t *Table) union(ctx context.Context, id string, list []*fileEntry, unions *joinedKeys) (keySet, error) {
+	if u, ok := unions.sets[id]; ok {
 		return u, nil
 	}
-	u := keySet{}
+	contents := make([]*deleteContent, len(list))
 	for i, d := range list {
-		c, err := t.deleteFile(ctx, d)
-		if err != nil {
+		var err error
+		if contents[i], err = t.deleteFile(ctx, d, unions.size > 0); err != nil {
 			return nil, err
 		}
+	}
+	u := keySet{}
+	for i, c := range contents {
 		if len(list) == 1 {
 			u = c.keys
 			break
@@ -102,10 +115,16 @@ func (t *Table) union(ctx context.Context, id string, list []*fileEntry, unions 
 			u = make(keySet, len(c.keys))
 		}
 		for k := range c.keys {
-			u[k] = struct{}{}
+			if _, ok := u[k]; !ok {
+				u[k] = struct{}{}
+				unions.size += keyMemory(k)
+			}
+		}
+		if err := growDeletes(unions.held, unions.size); err != nil {
+			return nil, errs.With(err, errs.On(list[i].path))
 		}
 	}
-	unions[id] = u
+	unions.sets[id] = u
 	return u, nil
 }
 

@@ -28,8 +28,10 @@ import (
 	"github.com/apache/iceberg-go/table"
 	"github.com/google/uuid"
 
+	"github.com/overlakedb/overlake/internal/budget"
 	"github.com/overlakedb/overlake/internal/errs"
 	"github.com/overlakedb/overlake/internal/objstore"
+	"github.com/overlakedb/overlake/internal/predicate"
 )
 
 // Ident names a table inside a catalog.
@@ -100,8 +102,10 @@ type Catalog interface {
 type CreateSpec struct {
 	// Schema of the rows; field ids are assigned here. A field with metadata overlake.type = vector(n) is a list of
 	// float32 declared as a vector.
-	Schema     *arrow.Schema
-	Partition  []PartitionField
+	Schema    *arrow.Schema
+	Partition []PartitionField
+	// Defaults are the values of columns in rows that do not give one, by column; they need format version 3.
+	Defaults   map[string]predicate.Value
 	Properties map[string]string
 	// FormatVersion is 2 or 3; 0 means 2, or what the property format-version says.
 	FormatVersion int
@@ -155,8 +159,9 @@ type committer interface {
 
 // shared holds the caches of a catalog: what immutable objects say, bounded in bytes.
 type shared struct {
-	manifests *lru // manifest lists and manifests, decoded
-	deletes   *lru // delete files, decoded, and the positions that equality deletes come to
+	manifests *lru           // manifest lists and manifests, decoded
+	deletes   *lru           // delete files, decoded, and the positions that equality deletes come to
+	memory    *budget.Budget // of manifests and delete files while they are decoded
 }
 
 // The caches of a catalog, in bytes. A data file takes about 1 KB in a manifest, so the first holds the manifests of
@@ -166,8 +171,51 @@ const (
 	deleteCacheBytes   = 256 << 20
 )
 
-func newShared() *shared {
-	return &shared{manifests: newLRU(manifestCacheBytes), deletes: newLRU(deleteCacheBytes)}
+// defaultMemory bounds what manifests and delete files take while they are decoded, where no budget is given.
+const defaultMemory = 2 << 30
+
+// Option shapes a catalog.
+type Option func(*shared)
+
+// Memory makes what manifests and delete files take while they are decoded count for a budget, and keeps each cache of
+// the catalog below a quarter of it.
+func Memory(b *budget.Budget) Option {
+	return func(s *shared) {
+		s.memory = b.Child("memory limit", b.Limit())
+		s.manifests = newLRU(min(manifestCacheBytes, b.Limit()/4))
+		s.deletes = newLRU(min(deleteCacheBytes, b.Limit()/4))
+	}
+}
+
+func newShared(opts ...Option) *shared {
+	s := &shared{}
+	Memory(budget.New(defaultMemory))(s)
+	for _, o := range opts {
+		o(s)
+	}
+	return s
+}
+
+// decoding reserves memory for a file of so many bytes that is about to be decoded. It waits for its turn, unless the
+// caller holds a reservation already. What the content takes beyond it is asked for by growTo, as it becomes known.
+func (s *shared) decoding(ctx context.Context, size int64, holds bool) (*budget.Reservation, error) {
+	size = max(min(size, s.memory.Limit()), 0)
+	if holds {
+		return s.memory.TryReserve(size)
+	}
+	return s.memory.Reserve(ctx, size)
+}
+
+// growTo makes a reservation as large as the content is by now. It asks for more than that, so that few calls ask.
+func growTo(r *budget.Reservation, size int64) error {
+	d := size - r.Size()
+	if d <= 0 {
+		return nil
+	}
+	if r.Grow(d+size/8) == nil {
+		return nil
+	}
+	return errs.With(r.Grow(d), errs.Hint("raise the memory limit of the warehouse, or run less at once"))
 }
 
 // Ident is the name the table was opened by.

@@ -9,7 +9,9 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/overlakedb/overlake/internal/budget"
 	"github.com/overlakedb/overlake/internal/errs"
+	"github.com/overlakedb/overlake/internal/lake/avro"
 )
 
 // The tolerant reader of manifest lists and manifests.
@@ -23,8 +25,7 @@ import (
 
 // Bounds of what a manifest may hold in memory; decoded statistics are many times larger than their bytes.
 const (
-	maxStatsColumns   = 100_000 // columns of one file
-	maxManifestMemory = 2 << 30 // bytes of one decoded manifest
+	maxStatsColumns = 100_000 // columns of one file
 )
 
 // The content kinds of a file.
@@ -144,11 +145,11 @@ var manifestIDs = map[string]int{
 	"key_metadata": 131, "equality_ids": 135, "referenced_data_file": 143, "content_offset": 144, "content_size_in_bytes": 145,
 }
 
-func idOf(f *avroField, names map[string]int) int {
-	if f.id >= 0 {
-		return f.id
+func idOf(f *avro.Field, names map[string]int) int {
+	if f.ID >= 0 {
+		return f.ID
 	}
-	if id, ok := names[f.name]; ok {
+	if id, ok := names[f.Name]; ok {
 		return id
 	}
 	return -1
@@ -157,50 +158,50 @@ func idOf(f *avroField, names map[string]int) int {
 // readManifestList decodes a manifest list held in memory. Errors are Corrupt and name the file.
 func readManifestList(name string, data []byte) ([]manifestRef, error) {
 	var refs []manifestRef
-	_, err := readAvro(name, data, func(c *avroCursor, row *avroType) error {
+	_, err := avro.Read(name, data, func(c *avro.Cursor, row *avro.Type) error {
 		m := manifestRef{}
 		added, existing := int64(-1), int64(-1)
-		ok := c.record(row, func(f *avroField) {
+		ok := c.Record(row, func(f *avro.Field) {
 			switch idOf(f, manifestListIDs) {
 			case 500:
-				b, _ := c.binary(f.typ)
+				b, _ := c.Binary(f.Type)
 				m.path = string(b)
 			case 501:
-				m.length, _ = c.integer(f.typ)
+				m.length, _ = c.Integer(f.Type)
 			case 502:
-				n, _ := c.integer(f.typ)
+				n, _ := c.Integer(f.Type)
 				m.specID = int(n)
 			case 503:
-				m.snapshotID, _ = c.integer(f.typ)
+				m.snapshotID, _ = c.Integer(f.Type)
 			case 504:
-				added = c.integerOr(f.typ, -1)
+				added = c.IntegerOr(f.Type, -1)
 			case 505:
-				existing = c.integerOr(f.typ, -1)
+				existing = c.IntegerOr(f.Type, -1)
 			case 507:
-				m.summaries = readSummaries(c, f.typ)
+				m.summaries = readSummaries(c, f.Type)
 			case 515:
-				m.sequence, _ = c.integer(f.typ)
+				m.sequence, _ = c.Integer(f.Type)
 			case 517:
-				n, _ := c.integer(f.typ)
+				n, _ := c.Integer(f.Type)
 				m.deletes = n == 1
 				if n != 0 && n != 1 {
-					c.fail("a manifest of unknown content %d", n)
+					c.Fail("a manifest of unknown content %d", n)
 				}
 			case 519:
-				b, _ := c.binary(f.typ)
+				b, _ := c.Binary(f.Type)
 				m.encrypted = len(b) > 0
 			default:
-				c.skip(f.typ, 0)
+				c.Skip(f.Type)
 			}
 		})
-		if !ok && c.err == nil || c.err == nil && m.path == "" {
-			c.fail("a line of the manifest list has no manifest path")
+		if !ok && c.Err() == nil || c.Err() == nil && m.path == "" {
+			c.Fail("a line of the manifest list has no manifest path")
 		}
 		m.live = added != 0 || existing != 0
 		if m.files = -1; added >= 0 && existing >= 0 && added+existing <= math.MaxInt32 {
 			m.files = int(added + existing)
 		}
-		if c.err == nil {
+		if c.Err() == nil {
 			refs = append(refs, m)
 		}
 		return nil
@@ -208,29 +209,22 @@ func readManifestList(name string, data []byte) ([]manifestRef, error) {
 	return refs, err
 }
 
-func (c *avroCursor) integerOr(t *avroType, otherwise int64) int64 {
-	if v, ok := c.integer(t); ok {
-		return v
-	}
-	return otherwise
-}
-
-func readSummaries(c *avroCursor, t *avroType) []fieldSummary {
+func readSummaries(c *avro.Cursor, t *avro.Type) []fieldSummary {
 	var out []fieldSummary
-	c.items(t, func(elem *avroType) {
+	c.Items(t, func(elem *avro.Type) {
 		s := fieldSummary{hasNull: true, hasNaN: -1}
-		c.record(elem, func(f *avroField) {
+		c.Record(elem, func(f *avro.Field) {
 			switch idOf(f, manifestListIDs) {
 			case 509:
-				s.hasNull = c.integerOr(f.typ, 1) != 0
+				s.hasNull = c.IntegerOr(f.Type, 1) != 0
 			case 518:
-				s.hasNaN = int8(c.integerOr(f.typ, -1))
+				s.hasNaN = int8(c.IntegerOr(f.Type, -1))
 			case 510:
-				s.lower = c.bound(f.typ)
+				s.lower = c.Bound(f.Type)
 			case 511:
-				s.upper = c.bound(f.typ)
+				s.upper = c.Bound(f.Type)
 			default:
-				c.skip(f.typ, 0)
+				c.Skip(f.Type)
 			}
 		})
 		out = append(out, s)
@@ -238,56 +232,48 @@ func readSummaries(c *avroCursor, t *avroType) []fieldSummary {
 	return out
 }
 
-// bound reads optional bytes; nil is absent, an empty value is not nil.
-func (c *avroCursor) bound(t *avroType) []byte {
-	b, ok := c.binary(t)
-	if !ok {
-		return nil
-	}
-	return append(make([]byte, 0, len(b)), b...)
-}
-
 // readManifest decodes the live entries of a manifest held in memory. Deleted entries are left out; sequence numbers
-// are inherited from the manifest's line in the list as the specification says. Errors are Corrupt and name the file.
-func readManifest(m *manifestRef, data []byte) ([]fileEntry, error) {
+// are inherited from the manifest's line in the list as the specification says. What they take is reserved. Errors are Corrupt
+// or Exhausted and name the file.
+func readManifest(m *manifestRef, data []byte, held *budget.Reservation) ([]fileEntry, error) {
 	var entries []fileEntry
 	index := statsIndex{}
 	memory := int64(0)
-	meta, err := readAvro(m.path, data, func(c *avroCursor, row *avroType) error {
+	meta, err := avro.Read(m.path, data, func(c *avro.Cursor, row *avro.Type) error {
 		e := fileEntry{specID: m.specID, contentOffset: -1, contentSize: -1, content: -1, rows: -1, sequence: -1}
 		clear(index)
 		status := int64(-1)
 		sequence, explicit, versioned := int64(0), false, false
 		hasFile := false
-		c.record(row, func(f *avroField) {
+		c.Record(row, func(f *avro.Field) {
 			switch idOf(f, manifestIDs) {
 			case 0:
-				status = c.integerOr(f.typ, -1)
+				status = c.IntegerOr(f.Type, -1)
 			case 2:
-				hasFile = readDataFile(c, f.typ, &e, index)
+				hasFile = readDataFile(c, f.Type, &e, index)
 			case 3:
 				versioned = true
-				sequence, explicit = c.integer(f.typ)
+				sequence, explicit = c.Integer(f.Type)
 			default:
-				c.skip(f.typ, 0)
+				c.Skip(f.Type)
 			}
 		})
-		if c.err != nil || status == 2 {
+		if c.Err() != nil || status == 2 {
 			return nil
 		}
 		switch {
 		case status != 0 && status != 1:
-			c.fail("an entry of unknown status %d", status)
+			c.Fail("an entry of unknown status %d", status)
 		case !hasFile || e.path == "":
-			c.fail("an entry without a file path")
+			c.Fail("an entry without a file path")
 		case e.rows < 0:
-			c.fail("%s has no row count", e.path)
+			c.Fail("%s has no row count", e.path)
 		case e.content < 0 && m.deletes:
-			c.fail("%s is a delete file of unknown kind", e.path)
+			c.Fail("%s is a delete file of unknown kind", e.path)
 		case e.content > contentEquality || e.content == contentData && m.deletes:
-			c.fail("%s has unknown content %d", e.path, e.content)
+			c.Fail("%s has unknown content %d", e.path, e.content)
 		case e.content == contentEquality && len(e.equality) == 0:
-			c.fail("%s is an equality delete file without equality ids", e.path)
+			c.Fail("%s is an equality delete file without equality ids", e.path)
 		case explicit && sequence >= 0:
 			e.sequence = sequence
 		case status == 1 || m.sequence == 0 || !versioned:
@@ -296,16 +282,17 @@ func readManifest(m *manifestRef, data []byte) ([]fileEntry, error) {
 				e.sequence = 0
 			}
 		default:
-			c.fail("%s is an existing file without a sequence number", e.path)
+			c.Fail("%s is an existing file without a sequence number", e.path)
 		}
 		if e.content < 0 {
 			e.content = contentData
 		}
-		if c.err == nil {
+		if c.Err() == nil {
 			e.finish()
 			entries = append(entries, e)
-			if memory += e.memory(); memory > maxManifestMemory {
-				return errs.With(errs.Newf(errs.Exhausted, "lake.manifest", "the manifest takes more than %d bytes", maxManifestMemory), errs.On(m.path))
+			memory += e.memory()
+			if err := growTo(held, memory); err != nil {
+				return errs.Wrap(errs.Exhausted, "lake.manifest", fmt.Errorf("the manifest does not fit into memory: %w", err), errs.On(m.path), errs.Hint("%s", errs.HintOf(err)))
 			}
 		}
 		return nil
@@ -369,59 +356,59 @@ func scopeKey(specID int, tuple []partitionValue) string {
 	return string(b)
 }
 
-func readDataFile(c *avroCursor, t *avroType, e *fileEntry, x statsIndex) bool {
-	return c.record(t, func(f *avroField) {
+func readDataFile(c *avro.Cursor, t *avro.Type, e *fileEntry, x statsIndex) bool {
+	return c.Record(t, func(f *avro.Field) {
 		switch idOf(f, manifestIDs) {
 		case 134:
-			e.content = int(c.integerOr(f.typ, -1))
+			e.content = int(c.IntegerOr(f.Type, -1))
 		case 100:
-			b, _ := c.binary(f.typ)
+			b, _ := c.Binary(f.Type)
 			e.path = string(b)
 		case 101:
-			b, _ := c.binary(f.typ)
+			b, _ := c.Binary(f.Type)
 			e.format = strings.ToUpper(string(b))
 		case 102:
 			i := 0
-			c.record(f.typ, func(p *avroField) {
-				id := p.id
+			c.Record(f.Type, func(p *avro.Field) {
+				id := p.ID
 				if id < 0 {
 					id = -1 - i // resolved against the partition spec by position
 				}
-				e.partition = append(e.partition, partitionValue{id: id, name: p.name, value: c.value(p.typ)})
+				e.partition = append(e.partition, partitionValue{id: id, name: p.Name, value: c.Value(p.Type)})
 				i++
 			})
 		case 103:
-			e.rows = c.integerOr(f.typ, -1)
+			e.rows = c.IntegerOr(f.Type, -1)
 		case 104:
-			e.size, _ = c.integer(f.typ)
+			e.size, _ = c.Integer(f.Type)
 		case 109:
-			c.counts(f.typ, func(id int, n int64) { x.column(c, e, id).values = n })
+			counts(c, f.Type, func(id int, n int64) { x.column(c, e, id).values = n })
 		case 110:
-			c.counts(f.typ, func(id int, n int64) { x.column(c, e, id).nulls = n })
+			counts(c, f.Type, func(id int, n int64) { x.column(c, e, id).nulls = n })
 		case 137:
-			c.counts(f.typ, func(id int, n int64) { x.column(c, e, id).nans = n })
+			counts(c, f.Type, func(id int, n int64) { x.column(c, e, id).nans = n })
 		case 125:
-			c.pairs(f.typ, func(id int, v *avroType) { x.column(c, e, id).lower = c.bound(v) })
+			pairs(c, f.Type, func(id int, v *avro.Type) { x.column(c, e, id).lower = c.Bound(v) })
 		case 128:
-			c.pairs(f.typ, func(id int, v *avroType) { x.column(c, e, id).upper = c.bound(v) })
+			pairs(c, f.Type, func(id int, v *avro.Type) { x.column(c, e, id).upper = c.Bound(v) })
 		case 131:
-			b, _ := c.binary(f.typ)
+			b, _ := c.Binary(f.Type)
 			e.encrypted = len(b) > 0
 		case 135:
-			c.items(f.typ, func(elem *avroType) {
-				n, _ := c.integer(elem)
+			c.Items(f.Type, func(elem *avro.Type) {
+				n, _ := c.Integer(elem)
 				e.equality = append(e.equality, int(n))
 			})
 		case 143:
-			if b, ok := c.binary(f.typ); ok && len(b) > 0 {
+			if b, ok := c.Binary(f.Type); ok && len(b) > 0 {
 				e.referenced = pathKey(string(b))
 			}
 		case 144:
-			e.contentOffset = c.integerOr(f.typ, -1)
+			e.contentOffset = c.IntegerOr(f.Type, -1)
 		case 145:
-			e.contentSize = c.integerOr(f.typ, -1)
+			e.contentSize = c.IntegerOr(f.Type, -1)
 		default:
-			c.skip(f.typ, 0)
+			c.Skip(f.Type)
 		}
 	})
 }
@@ -429,11 +416,11 @@ func readDataFile(c *avroCursor, t *avroType, e *fileEntry, x statsIndex) bool {
 // statsIndex finds the statistics of a column while an entry is decoded.
 type statsIndex map[int]int
 
-func (x statsIndex) column(c *avroCursor, e *fileEntry, id int) *columnBounds {
+func (x statsIndex) column(c *avro.Cursor, e *fileEntry, id int) *columnBounds {
 	i, ok := x[id]
 	if !ok {
 		if len(e.stats) >= maxStatsColumns {
-			c.fail("a file has statistics of more than %d columns", maxStatsColumns)
+			c.Fail("a file has statistics of more than %d columns", maxStatsColumns)
 			return &columnBounds{}
 		}
 		i = len(e.stats)
@@ -444,25 +431,25 @@ func (x statsIndex) column(c *avroCursor, e *fileEntry, id int) *columnBounds {
 }
 
 // pairs reads an Iceberg map with integer keys, which Avro stores as an array of key-value records.
-func (c *avroCursor) pairs(t *avroType, each func(id int, v *avroType)) {
-	c.items(t, func(elem *avroType) {
+func pairs(c *avro.Cursor, t *avro.Type, each func(id int, v *avro.Type)) {
+	c.Items(t, func(elem *avro.Type) {
 		id := int64(-1)
-		c.record(elem, func(f *avroField) {
+		c.Record(elem, func(f *avro.Field) {
 			switch {
-			case f.name == "key":
-				id, _ = c.integer(f.typ)
-			case f.name == "value" && id >= 0:
-				each(int(id), f.typ)
+			case f.Name == "key":
+				id, _ = c.Integer(f.Type)
+			case f.Name == "value" && id >= 0:
+				each(int(id), f.Type)
 			default:
-				c.skip(f.typ, 0)
+				c.Skip(f.Type)
 			}
 		})
 	})
 }
 
-func (c *avroCursor) counts(t *avroType, each func(id int, n int64)) {
-	c.pairs(t, func(id int, v *avroType) {
-		if n, ok := c.integer(v); ok && n >= 0 {
+func counts(c *avro.Cursor, t *avro.Type, each func(id int, n int64)) {
+	pairs(c, t, func(id int, v *avro.Type) {
+		if n, ok := c.Integer(v); ok && n >= 0 {
 			each(id, n)
 		}
 	})

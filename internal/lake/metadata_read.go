@@ -5,6 +5,7 @@ import (
 	"compress/gzip"
 	"encoding/json"
 	"fmt"
+	"io"
 	"math/big"
 	"strings"
 
@@ -34,7 +35,9 @@ func parseMetadata(name string, data []byte) (meta table.Metadata, err error) {
 	case bytes.HasPrefix(data, []byte{0x1f, 0x8b}):
 		var r *gzip.Reader
 		if r, err = gzip.NewReader(bytes.NewReader(data)); err == nil {
-			data, err = readBounded(r, maxMetadata)
+			if data, err = io.ReadAll(io.LimitReader(r, maxMetadata+1)); err == nil && len(data) > maxMetadata {
+				err = fmt.Errorf("it decompresses to more than %d bytes", maxMetadata)
+			}
 		}
 	case bytes.HasPrefix(data, []byte{0x28, 0xb5, 0x2f, 0xfd}):
 		data, err = codec.Zstd.Unpack(data, maxMetadata)

@@ -20,8 +20,8 @@ type MountOptions struct {
 }
 
 // Mount opens a table of another engine from its files. The store has no write methods, so neither has the table.
-func Mount(ctx context.Context, id Ident, store objstore.Reader, opts MountOptions) (*Table, error) {
-	return mount(ctx, id, objstore.ReadOnly(store), opts, newShared())
+func Mount(ctx context.Context, id Ident, store objstore.Reader, opts MountOptions, more ...Option) (*Table, error) {
+	return mount(ctx, id, objstore.ReadOnly(store), opts, newShared(more...))
 }
 
 func mount(ctx context.Context, id Ident, store objstore.Reader, opts MountOptions, caches *shared) (*Table, error) {

@@ -2,6 +2,7 @@ package lake
 
 import (
 	"bytes"
+	"encoding/binary"
 	"encoding/json"
 	"fmt"
 	"io/fs"
@@ -14,6 +15,7 @@ import (
 	"github.com/apache/iceberg-go"
 
 	"github.com/overlakedb/overlake/internal/errs"
+	"github.com/overlakedb/overlake/internal/lake/avro"
 	"github.com/overlakedb/overlake/internal/testenv"
 )
 
@@ -111,7 +113,7 @@ func TestOddAvro(t *testing.T) {
 	files, whole, lists := 0, 0, 0
 	avroFiles(t, func(name string, data []byte) {
 		files++
-		_, err := readAvro(name, data, func(c *avroCursor, row *avroType) error { c.skip(row, 0); return nil })
+		_, err := avro.Read(name, data, func(c *avro.Cursor, row *avro.Type) error { c.Skip(row); return nil })
 		clean(t, name, err)
 		switch {
 		case err == nil:
@@ -128,7 +130,7 @@ func TestOddAvro(t *testing.T) {
 			for _, d := range [][]byte{data[:i], bent} {
 				_, err := readManifestList(name, d)
 				clean(t, name, err)
-				_, err = readManifest(&manifestRef{path: name}, d)
+				_, err = readManifest(&manifestRef{path: name}, d, anyMemory())
 				clean(t, name, err)
 			}
 		}
@@ -221,11 +223,11 @@ func TestStrippedManifests(t *testing.T) {
 		if err != nil || len(refs) != 1 || refs[0].path != "s3://b/t/m.avro" || refs[0].files != 1 || refs[0].deletes {
 			t.Fatalf("version %d: %+v, %v", version, refs, err)
 		}
-		want, err := readManifest(&refs[0], manifest)
+		want, err := readManifest(&refs[0], manifest, anyMemory())
 		if err != nil {
 			t.Fatal(err)
 		}
-		got, err := readManifest(&refs[0], strip(t, manifest))
+		got, err := readManifest(&refs[0], strip(t, manifest), anyMemory())
 		if err != nil || fmt.Sprint(got) != fmt.Sprint(want) {
 			t.Errorf("version %d: stripped, it reads %+v (%v), want %+v", version, got, err, want)
 		}
@@ -238,16 +240,27 @@ func TestStrippedManifests(t *testing.T) {
 
 // strip takes every key but the schema and the codec, and all field ids, out of an Avro file.
 func strip(t testing.TB, data []byte) []byte {
-	c := &avroCursor{b: data[4:]}
-	meta := map[string]string{}
-	for n := c.count(); n > 0; n = c.count() {
-		for ; n > 0; n-- {
-			k := string(c.take(c.long()))
-			meta[k] = string(c.take(c.long()))
+	rest := data[4:]
+	long := func() int64 {
+		v, n := binary.Varint(rest)
+		if n <= 0 {
+			t.Fatal("the header is cut off")
 		}
+		rest = rest[n:]
+		return v
 	}
-	if c.err != nil {
-		t.Fatal(c.err)
+	text := func() string {
+		n := long()
+		s := string(rest[:n])
+		rest = rest[n:]
+		return s
+	}
+	meta := map[string]string{}
+	for n := long(); n > 0; n = long() {
+		for ; n > 0; n-- {
+			k := text()
+			meta[k] = text()
+		}
 	}
 	var schema any
 	if err := json.Unmarshal([]byte(meta["avro.schema"]), &schema); err != nil {
@@ -272,29 +285,15 @@ func strip(t testing.TB, data []byte) []byte {
 		}
 	}
 	walk(schema)
-	text, err := json.Marshal(schema)
+	stripped, err := json.Marshal(schema)
 	if err != nil {
 		t.Fatal(err)
 	}
-	out := []byte("Obj\x01")
-	long := func(n int) { out = appendLong(out, int64(n)) }
-	long(2)
-	for _, kv := range [][2]string{{"avro.schema", string(text)}, {"avro.codec", meta["avro.codec"]}} {
-		long(len(kv[0]))
-		out = append(out, kv[0]...)
-		long(len(kv[1]))
-		out = append(out, kv[1]...)
+	out := binary.AppendVarint([]byte("Obj\x01"), 2)
+	for _, s := range []string{"avro.schema", string(stripped), "avro.codec", meta["avro.codec"]} {
+		out = append(binary.AppendVarint(out, int64(len(s))), s...)
 	}
-	long(0)
-	return append(out, c.b...)
-}
-
-func appendLong(b []byte, n int64) []byte {
-	u := uint64(n)<<1 ^ uint64(n>>63)
-	for ; u >= 0x80; u >>= 7 {
-		b = append(b, byte(u)|0x80)
-	}
-	return append(b, byte(u))
+	return append(binary.AppendVarint(out, 0), rest...)
 }
 
 func FuzzManifest(f *testing.F) {
@@ -306,7 +305,7 @@ func FuzzManifest(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
 		for _, deletes := range []bool{false, true} {
-			_, err := readManifest(&manifestRef{path: "m", sequence: 3, deletes: deletes, specID: -1}, data)
+			_, err := readManifest(&manifestRef{path: "m", sequence: 3, deletes: deletes, specID: -1}, data, anyMemory())
 			clean(t, "manifest", err)
 		}
 		_, err := readManifestList("l", data)

@@ -198,7 +198,12 @@ func (t *Table) manifest(ctx context.Context, m *manifestRef, specs map[int]*ice
 		if err != nil {
 			return nil, 0, err
 		}
-		files, err := readManifest(m, raw)
+		held, err := t.shared.decoding(ctx, int64(len(raw)), false)
+		if err != nil {
+			return nil, 0, err
+		}
+		defer held.Release()
+		files, err := readManifest(m, raw, held)
 		if err != nil {
 			return nil, 0, err
 		}

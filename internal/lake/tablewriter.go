@@ -11,6 +11,7 @@ import (
 	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/arrow-go/v18/arrow/array"
 	"github.com/apache/arrow-go/v18/arrow/memory"
+	"github.com/apache/arrow-go/v18/arrow/scalar"
 	"github.com/apache/iceberg-go/table"
 	"github.com/google/uuid"
 
@@ -40,6 +41,7 @@ type tableWriter struct {
 	schema     *arrow.Schema
 	dims       map[int]int // column → declared dimensions of a vector, 0 for any number
 	bloom      []string
+	defaults   map[string]scalar.Scalar // write defaults of columns that have one
 	partitions *partitioner
 	parts      map[string]*partWriter
 	order      []*partWriter // as they appeared
@@ -73,7 +75,7 @@ func (c *countingWriter) Write(p []byte) (int, error) {
 }
 
 func newTableWriter(ctx context.Context, t *Table, opts WriteOptions) (*tableWriter, error) {
-	w := &tableWriter{t: t, ctx: ctx, opts: opts, schema: t.Schema(), dims: map[int]int{}, parts: map[string]*partWriter{}}
+	w := &tableWriter{t: t, ctx: ctx, opts: opts, schema: t.Schema(), dims: map[int]int{}, defaults: map[string]scalar.Scalar{}, parts: map[string]*partWriter{}}
 	if w.opts.TargetFileBytes <= 0 {
 		w.opts.TargetFileBytes = defaultTargetFile
 		if n, err := strconv.ParseInt(t.meta.Properties()[table.WriteTargetFileSizeBytesKey], 10, 64); err == nil && n > 0 {
@@ -86,6 +88,15 @@ func newTableWriter(ctx context.Context, t *Table, opts WriteOptions) (*tableWri
 	for i, f := range w.schema.Fields() {
 		if d, ok := f.Metadata.GetValue(TypeKey); ok {
 			w.dims[i], _ = VectorDim(d)
+		}
+	}
+	for _, f := range t.meta.CurrentSchema().Fields() {
+		d, err := defaultScalar(f, f.WriteDefault)
+		if err != nil {
+			return nil, err
+		}
+		if d != nil {
+			w.defaults[f.Name] = d
 		}
 	}
 	for k, v := range t.meta.Properties() {
@@ -110,7 +121,12 @@ func (w *tableWriter) run(r array.RecordReader) ([]*writtenFile, error) {
 		if err := w.ctx.Err(); err != nil {
 			return nil, errs.Wrap(errs.Canceled, "lake.write", err)
 		}
-		rec, err := datafile.Conform(w.ctx, r.RecordBatch(), w.schema)
+		full, err := w.withDefaults(r.RecordBatch())
+		if err != nil {
+			return nil, err
+		}
+		rec, err := datafile.Conform(w.ctx, full, w.schema)
+		full.Release()
 		if err != nil {
 			return nil, err
 		}
@@ -148,6 +164,28 @@ func (w *tableWriter) run(r array.RecordReader) ([]*writtenFile, error) {
 		}
 	}
 	return w.files, nil
+}
+
+// withDefaults adds the columns that a batch lacks and the table has a write default for. The caller releases the result.
+func (w *tableWriter) withDefaults(rec arrow.RecordBatch) (arrow.RecordBatch, error) {
+	if len(w.defaults) == 0 {
+		rec.Retain()
+		return rec, nil
+	}
+	fields, cols := slices.Clone(rec.Schema().Fields()), slices.Clone(rec.Columns())
+	for _, f := range w.schema.Fields() {
+		d := w.defaults[f.Name]
+		if d == nil || rec.Schema().HasField(f.Name) {
+			continue
+		}
+		c, err := scalar.MakeArrayFromScalar(d, int(rec.NumRows()), memory.DefaultAllocator)
+		if err != nil {
+			return nil, errs.Wrap(errs.Unsupported, "lake.default", err, errs.On(f.Name))
+		}
+		defer c.Release()
+		fields, cols = append(fields, arrow.Field{Name: f.Name, Type: c.DataType(), Nullable: true}), append(cols, c)
+	}
+	return array.NewRecordBatch(arrow.NewSchema(fields, nil), cols, rec.NumRows()), nil
 }
 
 // direct writes the rows of a table without partitions.

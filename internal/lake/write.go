@@ -18,7 +18,7 @@ type WriteOptions struct {
 	// MemoryBytes bounds what rows wait in memory for their file, about; 0 means 256 MiB. With many partitions, less
 	// memory means more and smaller files.
 	MemoryBytes int64
-	// Properties are added to the snapshot summary.
+	// Properties are added to the snapshot summary, as they are when the last row was read.
 	Properties map[string]string
 	// Progress, when set, is called after every batch with the rows written so far.
 	Progress func(rows int64)
@@ -31,7 +31,8 @@ type CommitInfo struct {
 	Files       int
 }
 
-// Append adds the rows of a reader. The columns are matched by name; see datafile.Conform for what is converted. On error
+// Append adds the rows of a reader. The columns are matched by name; see datafile.Conform for what is converted. Columns
+// that the reader lacks get their write default, or NULL. On error
 // nothing is visible and the files written so far are removed.
 func (t *Table) Append(ctx context.Context, r array.RecordReader, opts WriteOptions) (*Table, CommitInfo, error) {
 	return t.write(ctx, r, opts, false)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/overlakedb/overlake/internal/errs"
 	"github.com/overlakedb/overlake/internal/lake"
+	"github.com/overlakedb/overlake/internal/predicate"
 	"github.com/overlakedb/overlake/internal/sql/lex"
 	"github.com/overlakedb/overlake/internal/vec/pgvector"
 )
@@ -271,8 +272,16 @@ func (c *cursor) columnDef() (f arrow.Field, def any, err error) {
 			}
 			md[lake.DocKey] = s.Value()
 		case c.accept("DEFAULT"):
+			from := c.peek()
 			if def, err = c.literal(); err != nil {
 				return f, nil, err
+			}
+			if _, decimal := f.Type.(*arrow.Decimal128Type); decimal && def != nil {
+				text := c.text[from.Start:c.tokens[c.at-1].End]
+				if from.Kind == lex.String {
+					text = from.Value()
+				}
+				def = predicate.Typed{Type: "decimal", Text: text}
 			}
 		case c.peek().Is("PRIMARY"), c.peek().Is("UNIQUE"), c.peek().Is("CHECK"), c.peek().Is("REFERENCES"), c.peek().Is("GENERATED"):
 			return f, nil, errs.Wrap(errs.Unsupported, "sql.column", lex.At(c.text, c.peek().Start, "column constraints other than NOT NULL are not supported: "+strings.ToUpper(c.peek().Text)))

@@ -9,6 +9,7 @@ import (
 
 	"github.com/overlakedb/overlake/internal/errs"
 	"github.com/overlakedb/overlake/internal/lake"
+	"github.com/overlakedb/overlake/internal/predicate"
 	"github.com/overlakedb/overlake/internal/sql/lex"
 )
 
@@ -67,7 +68,10 @@ func (q *statement) create(c *cursor) (*Result, error) {
 				return nil, err
 			}
 			if def != nil {
-				return nil, errs.New(errs.Unsupported, "sql.create", "DEFAULT in CREATE TABLE", errs.On(f.Name), errs.Hint("give the value in INSERT, or add the column later with ALTER TABLE … ADD COLUMN … DEFAULT in a table of format version 3"))
+				if spec.Defaults == nil {
+					spec.Defaults = map[string]predicate.Value{}
+				}
+				spec.Defaults[f.Name] = def
 			}
 			fields = append(fields, f)
 			if c.accept(")") {
@@ -152,7 +156,7 @@ func (q *statement) createAs(c *cursor, id lake.Ident, spec lake.CreateSpec, fie
 			if !sameColumns(t.Schema(), spec.Schema) {
 				return nil, errs.New(errs.Unsupported, "sql.create", "CREATE OR REPLACE TABLE with other columns than the table has", errs.On(id.String()), errs.Hint("drop the table first"))
 			}
-			t, info, err := t.Overwrite(q.ctx, &reader{r: rows}, lake.WriteOptions{})
+			t, info, err := t.Overwrite(q.ctx, &reader{rows}, lake.WriteOptions{})
 			if err == nil {
 				q.s.env.Committed(q.ctx, t)
 			}
@@ -160,10 +164,13 @@ func (q *statement) createAs(c *cursor, id lake.Ident, spec lake.CreateSpec, fie
 		}
 	}
 	t, err := q.s.env.catalog.Create(q.ctx, id, spec)
+	if quiet && errs.Is(err, errs.Exists) {
+		return done("CREATE TABLE", 0), nil // somebody else was faster
+	}
 	if err != nil {
 		return nil, err
 	}
-	t, info, err := t.Append(q.ctx, &reader{r: rows}, lake.WriteOptions{})
+	t, info, err := t.Append(q.ctx, &reader{rows}, lake.WriteOptions{})
 	if err == nil {
 		err = q.s.env.Created(q.ctx, t)
 	}
@@ -188,7 +195,7 @@ func sameColumns(a, b *arrow.Schema) bool {
 }
 
 // reader gives a result to the lake as a record reader.
-type reader struct{ r *Result }
+type reader struct{ r stream }
 
 func (r *reader) Retain()                        {}
 func (r *reader) Release()                       {}
@@ -263,14 +270,24 @@ func (q *statement) drop(c *cursor) (*Result, error) {
 	if c.accept("SCHEMA") || c.accept("NAMESPACE") {
 		quiet := c.accept("IF", "EXISTS")
 		name, err := c.name("a schema")
-		if err == nil {
-			err = c.end()
+		if err != nil {
+			return nil, err
+		}
+		cascade := c.accept("CASCADE")
+		if !cascade {
+			c.accept("RESTRICT")
+		}
+		if err = c.end(); err != nil {
+			return nil, err
+		}
+		if cascade {
+			err = q.emptySchema(name)
 		}
 		if err == nil {
 			err = q.s.env.catalog.DropNamespace(q.ctx, name)
-			if quiet && errs.Is(err, errs.NotFound) {
-				err = nil
-			}
+		}
+		if quiet && errs.Is(err, errs.NotFound) {
+			err = nil
 		}
 		return done("DROP SCHEMA", -1), err
 	}
@@ -295,6 +312,30 @@ func (q *statement) drop(c *cursor) (*Result, error) {
 		err = nil
 	}
 	return done("DROP TABLE", -1), err
+}
+
+// emptySchema drops the tables of a schema, one after the other: who is stopped on the way has dropped some of them.
+// Mounted tables are not dropped, so a schema with one stays as it is.
+func (q *statement) emptySchema(name string) error {
+	if name == lake.DefaultNamespace {
+		return errs.New(errs.Invalid, "sql.drop", "the default schema cannot be dropped", errs.On(name))
+	}
+	tables, err := q.s.env.catalog.Tables(q.ctx, name)
+	if err != nil {
+		return err
+	}
+	for _, id := range tables {
+		t, err := q.s.env.catalog.Load(q.ctx, id)
+		if err == nil && t.ReadOnly() {
+			return errs.New(errs.Denied, "sql.drop", "the schema holds a table that cannot be dropped", errs.On(id.String()), errs.Hint("overlake mount --remove %s forgets it if it is mounted; a warehouse that is open read-only is not changed", id))
+		}
+	}
+	for _, id := range tables {
+		if err := q.s.env.catalog.Drop(q.ctx, id); err != nil && !errs.Is(err, errs.NotFound) {
+			return err
+		}
+	}
+	return nil
 }
 
 // alter runs ALTER TABLE.

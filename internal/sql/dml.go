@@ -5,9 +5,11 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/apache/arrow-go/v18/arrow"
+	"github.com/apache/arrow-go/v18/arrow/array"
 
 	"github.com/overlakedb/overlake/internal/engine"
 	"github.com/overlakedb/overlake/internal/errs"
@@ -15,8 +17,9 @@ import (
 	"github.com/overlakedb/overlake/internal/sql/lex"
 )
 
-// insert runs INSERT INTO table [(columns)] query and INSERT OVERWRITE [TABLE] table [(columns)] query. The query's columns
-// are taken by position and cast to the table's types.
+// insert runs INSERT INTO table and INSERT OVERWRITE [TABLE] table, followed by [(columns)] query, BY NAME query or DEFAULT
+// VALUES. The query's columns are taken by position, or by name, and cast to the table's types. Columns of the table that
+// get no value get their default.
 func (q *statement) insert(c *cursor) (*Result, error) {
 	c.next()
 	overwrite := c.accept("OVERWRITE")
@@ -34,14 +37,29 @@ func (q *statement) insert(c *cursor) (*Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	fields := t.Schema().Fields()
+	fields, named := t.Schema().Fields(), false
 	if c.peek().Is("(") && c.at+1 < len(c.tokens) && !c.tokens[c.at+1].Is("SELECT") && !c.tokens[c.at+1].Is("WITH") && !c.tokens[c.at+1].Is("VALUES") && !c.tokens[c.at+1].Is("(") {
 		if fields, err = q.insertColumns(c, t); err != nil {
 			return nil, err
 		}
+		named = true
 	}
-	if c.peek().Is("BY") || c.peek().Is("DEFAULT") {
-		return nil, errs.Wrap(errs.Unsupported, "sql.insert", lex.At(c.text, c.peek().Start, "INSERT takes VALUES or a query, with columns by position"))
+	byName := false
+	switch {
+	case named && (c.peek().Is("BY") || c.peek().Is("DEFAULT")):
+		return nil, errs.Wrap(errs.Invalid, "sql.insert", lex.At(c.text, c.peek().Start, "INSERT takes a list of columns, or BY NAME or DEFAULT VALUES, not both"))
+	case c.accept("DEFAULT", "VALUES"):
+		if err := c.end(); err != nil {
+			return nil, err
+		}
+		// One row without any column: the lake fills in the defaults.
+		row := array.NewRecordBatch(emptySchema, nil, 1)
+		return q.write(t, newBatches(emptySchema, row), overwrite, fields)
+	case c.accept("BY", "NAME"):
+		byName = true
+	case c.accept("BY", "POSITION"):
+	case c.peek().Is("BY"):
+		return nil, c.errorf("expected BY NAME or BY POSITION")
 	}
 	if c.done() {
 		return nil, c.errorf("expected VALUES or SELECT")
@@ -51,23 +69,17 @@ func (q *statement) insert(c *cursor) (*Result, error) {
 			return nil, errs.Wrap(errs.Unsupported, "sql.insert", lex.At(c.text, k.Start, "RETURNING and ON CONFLICT are not supported"))
 		}
 	}
+	if byName {
+		return q.insertByName(c, t, overwrite)
+	}
 	var cols, names []string
 	for i, f := range fields {
-		src := fmt.Sprintf("overlake_c%d", i)
-		names = append(names, src)
-		typ, err := duckType(f.Type, f.Metadata)
+		names = append(names, fmt.Sprintf("overlake_c%d", i))
+		col, err := castTo(f, names[i])
 		if err != nil {
 			return nil, err
 		}
-		expr := "CAST(" + src + " AS " + typ + ")"
-		if isVector(f) {
-			expr = "CAST(" + src + " AS vector)"
-			d, _ := f.Metadata.GetValue(declaredType)
-			if n, _ := lake.VectorDim(d); n > 0 {
-				expr = fmt.Sprintf("%s(%s, %d)", checkFunction, expr, n)
-			}
-		}
-		cols = append(cols, expr+" AS "+quoteIdent(f.Name))
+		cols = append(cols, col)
 	}
 	// Columns that the query has and the table has not come last, so that they can be counted.
 	prefix := "SELECT " + strings.Join(cols, ", ") + ", * EXCLUDE (" + strings.Join(names, ", ") + ") FROM ("
@@ -75,7 +87,7 @@ func (q *statement) insert(c *cursor) (*Result, error) {
 	first := c.peek()
 	w := q.part(first.Start, len(c.text), "", "")
 	if first.Is("VALUES") {
-		edits, err := castCells(w.text, fields)
+		edits, err := castCells(w.text, fields, func(f arrow.Field) (string, error) { return defaultCell(f, t) })
 		if err != nil {
 			return nil, err
 		}
@@ -90,11 +102,72 @@ func (q *statement) insert(c *cursor) (*Result, error) {
 	if n := rows.Schema().NumFields(); n > len(fields) {
 		return nil, lex.Errorf(c.text, first.Start, "%s", countMessage(n, len(fields), t))
 	}
+	return q.write(t, rows, overwrite, fields)
+}
+
+// insertByName takes the columns of a query by their names; the others of the table get their defaults.
+func (q *statement) insertByName(c *cursor, t *lake.Table, overwrite bool) (*Result, error) {
+	first := c.peek()
+	w, err := q.rewrite(q.part(first.Start, len(c.text), "", ""))
+	if err != nil {
+		return nil, err
+	}
+	const describe, end = "DESCRIBE (", "\n)"
+	w.splice([]lex.Edit{{New: describe}, {Start: len(w.text), End: len(w.text), New: end}})
+	names, err := q.firstColumn(w)
+	if err != nil {
+		return nil, err
+	}
+	var fields []arrow.Field
+	var cols []string
+	for _, name := range names {
+		i := slices.IndexFunc(t.Schema().Fields(), func(f arrow.Field) bool { return strings.EqualFold(f.Name, name) })
+		if i < 0 {
+			return nil, noColumn(c.text, first.Start, name, t)
+		}
+		f := t.Schema().Field(i)
+		if slices.ContainsFunc(fields, func(o arrow.Field) bool { return o.Name == f.Name }) {
+			return nil, lex.Errorf(c.text, first.Start, "the query has the column %s twice", f.Name)
+		}
+		col, err := castTo(f, quoteIdent(name))
+		if err != nil {
+			return nil, err
+		}
+		fields, cols = append(fields, f), append(cols, col)
+	}
+	w.splice([]lex.Edit{{End: len(describe), New: "SELECT " + strings.Join(cols, ", ") + " FROM ("}, {Start: len(w.text), End: len(w.text), New: " AS overlake_rows"}})
+	rows, err := q.start(w)
+	if err != nil {
+		return nil, insertError(err, fields, t)
+	}
+	defer rows.Close()
+	return q.write(t, rows, overwrite, fields)
+}
+
+// firstColumn gives the texts of the first column of a rewritten query.
+func (q *statement) firstColumn(w *rewriting) ([]string, error) {
+	rows, err := q.start(w)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var out []string
+	for rows.Next() {
+		col := rows.Record().Column(0)
+		for i := range col.Len() {
+			out = append(out, strings.Clone(col.ValueStr(i)))
+		}
+	}
+	return out, rows.Err()
+}
+
+// write puts the rows of a query into a table.
+func (q *statement) write(t *lake.Table, rows stream, overwrite bool, fields []arrow.Field) (*Result, error) {
 	write := t.Append
 	if overwrite {
 		write = t.Overwrite
 	}
-	after, info, err := write(q.ctx, &reader{r: rows}, lake.WriteOptions{})
+	after, info, err := write(q.ctx, &reader{rows}, lake.WriteOptions{})
 	if err != nil {
 		return nil, insertError(err, fields, t)
 	}
@@ -102,10 +175,31 @@ func (q *statement) insert(c *cursor) (*Result, error) {
 	return done("INSERT", info.Rows), nil
 }
 
+// castTo is an expression as a column of a table.
+func castTo(f arrow.Field, expr string) (string, error) {
+	typ, err := duckType(f.Type, f.Metadata)
+	if err != nil {
+		return "", err
+	}
+	cast := "CAST(" + expr + " AS " + typ + ")"
+	if isVector(f) {
+		cast = "CAST(" + expr + " AS vector)"
+		d, _ := f.Metadata.GetValue(declaredType)
+		if n, _ := lake.VectorDim(d); n > 0 {
+			cast = fmt.Sprintf("%s(%s, %d)", checkFunction, cast, n)
+		}
+	}
+	return cast + " AS " + quoteIdent(f.Name), nil
+}
+
+func noColumn(text string, at int, name string, t *lake.Table) error {
+	return errs.Wrap(errs.NotFound, "sql.insert", lex.At(text, at, "the table has no column "+name), errs.Hint("DESCRIBE %s lists the columns", t.Ident().Name))
+}
+
 // castCells casts the values of VALUES one by one to the types of their columns. Left to itself the engine looks for one
 // type that all values of a column have, and finds none for 'NaN' and 1.5. Columns whose values are all strings, or all
-// numbers or NULL, are left alone.
-func castCells(text string, fields []arrow.Field) ([]lex.Edit, error) {
+// numbers or NULL, are left alone. DEFAULT becomes the default of the column.
+func castCells(text string, fields []arrow.Field, defaultOf func(f arrow.Field) (string, error)) ([]lex.Edit, error) {
 	tokens, err := lex.Tokens(text)
 	if err != nil {
 		return nil, err
@@ -125,7 +219,13 @@ func castCells(text string, fields []arrow.Field) ([]lex.Edit, error) {
 	for col, f := range fields {
 		seen := map[string]bool{}
 		for _, r := range rows {
-			if col < len(r) {
+			if col < len(r) && len(r[col]) == 1 && r[col][0].Is("DEFAULT") {
+				value, err := defaultOf(f)
+				if err != nil {
+					return nil, err
+				}
+				edits = append(edits, lex.Edit{Start: r[col][0].Start, End: r[col][0].End, New: value})
+			} else if col < len(r) {
 				seen[cellKind(r[col])] = true
 			}
 		}
@@ -149,6 +249,16 @@ func castCells(text string, fields []arrow.Field) ([]lex.Edit, error) {
 		}
 	}
 	return edits, nil
+}
+
+// defaultCell is what DEFAULT stands for in a column of VALUES.
+func defaultCell(f arrow.Field, t *lake.Table) (string, error) {
+	text, err := t.WriteDefaultText(f.Name)
+	if text == nil || err != nil {
+		return "NULL", err
+	}
+	typ, err := duckType(f.Type, f.Metadata)
+	return "CAST(" + quoteText(*text) + " AS " + typ + ")", err
 }
 
 // cellKind tells what a value of VALUES is when it is a single word.
@@ -211,7 +321,7 @@ func (q *statement) insertColumns(c *cursor, t *lake.Table) ([]arrow.Field, erro
 			}
 		}
 		if !found {
-			return nil, errs.Wrap(errs.NotFound, "sql.insert", lex.At(c.text, at.Start, "the table has no column "+name), errs.Hint("DESCRIBE %s lists the columns", t.Ident().Name))
+			return nil, noColumn(c.text, at.Start, name, t)
 		}
 		if c.accept(")") {
 			return out, nil

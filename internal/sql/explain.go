@@ -11,13 +11,13 @@ import (
 	"github.com/overlakedb/overlake/internal/sql/lex"
 )
 
-// explain runs EXPLAIN [ANALYZE] query: what is read of each table and why, how retrieval is done, and the engine's
+// explain runs EXPLAIN [ANALYZE] [(options)] query: what is read of each table and why, how retrieval is done, and the engine's
 // operators, each below the one it feeds.
 func (q *statement) explain(c *cursor) (*Result, error) {
 	c.next()
 	analyze := c.accept("ANALYZE")
-	if c.accept("(") {
-		return nil, errs.New(errs.Unsupported, "sql.explain", "EXPLAIN takes no options but ANALYZE")
+	if err := c.explainOptions(&analyze); err != nil {
+		return nil, err
 	}
 	if c.done() {
 		return nil, c.errorf("expected a query")
@@ -99,6 +99,38 @@ func (q *statement) explain(c *cursor) (*Result, error) {
 		return nil, err
 	}
 	return textRows("EXPLAIN", []string{"plan"}, lines), nil
+}
+
+// explainOptions reads (ANALYZE [on], FORMAT text) behind EXPLAIN; a bracket may as well begin the query.
+func (c *cursor) explainOptions(analyze *bool) error {
+	if !c.peek().Is("(") || c.at+1 < len(c.tokens) && queryWord(c.tokens[c.at+1]) {
+		return nil
+	}
+	options, end := lex.Args(c.tokens, c.at)
+	if end < 0 {
+		return c.errorf("this bracket is never closed")
+	}
+	for _, o := range options {
+		if len(o) == 0 {
+			return c.errorf("expected options of EXPLAIN, or a query")
+		}
+		value := ""
+		if len(o) > 1 {
+			value = strings.ToLower(strings.Trim(c.text[o[1].Start:o[len(o)-1].End], "'"))
+		}
+		switch {
+		case o[0].Is("ANALYZE") && (value == "" || value == "true" || value == "on" || value == "1"):
+			*analyze = true
+		case o[0].Is("ANALYZE") && (value == "false" || value == "off" || value == "0"):
+			*analyze = false
+		case o[0].Is("FORMAT") && value == "text":
+		default:
+			return errs.Wrap(errs.Unsupported, "sql.explain", lex.At(c.text, o[0].Start, "EXPLAIN has no option "+c.text[o[0].Start:o[len(o)-1].End]),
+				errs.Hint("the options are ANALYZE and FORMAT text"))
+		}
+	}
+	c.at = end + 1
+	return nil
 }
 
 // operator is a node of the engine's plan, in the forms of EXPLAIN and of EXPLAIN ANALYZE.

@@ -262,9 +262,10 @@ func (q *statement) distinct(s *source, column string) (out []predicate.Value, o
 		}
 		typ = "uuid"
 	}
-	before := len(q.scans)
-	scan, err := q.scan(s.base, s.ref, s.filter, 1)
-	q.scans = q.scans[:before]
+	// A statement of its own, over the same versions of the tables.
+	aside := &statement{s: q.s, ctx: q.ctx, tables: q.tables, views: q.views, hinted: q.hinted}
+	defer aside.close()
+	scan, err := aside.scan(s.base, s.ref, s.filter, 1)
 	if err != nil {
 		return nil, false, err
 	}
@@ -279,7 +280,7 @@ func (q *statement) distinct(s *source, column string) (out []predicate.Value, o
 			where += " AND " + text
 		}
 	}
-	rows, err := q.s.env.engine.Query(q.ctx, fmt.Sprintf("SELECT DISTINCT %s FROM %s WHERE %s LIMIT %d", value, scan, where, joinKeys+1))
+	rows, err := q.s.env.engine.Query(q.ctx, fmt.Sprintf("SELECT DISTINCT %s FROM %s WHERE %s LIMIT %d", value, scan, where, joinKeys+1), aside.args...)
 	if err != nil {
 		if errs.Is(err, errs.Canceled) {
 			return nil, false, err

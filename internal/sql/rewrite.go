@@ -3,6 +3,7 @@ package sql
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -117,6 +118,8 @@ func (q *statement) dialect(w *rewriting) error {
 		case t.Kind == lex.Param:
 			if n, err := strconv.Atoi(t.Text[1:]); err == nil {
 				q.params = max(q.params, n)
+			} else {
+				q.paramNames = append(q.paramNames, strings.ToLower(strings.Trim(t.Text[1:], `"`)))
 			}
 		case t.Is("FOR"):
 			edits = append(edits, travel(w.text, tokens, i)...)
@@ -470,6 +473,27 @@ func (q *statement) ref(text string, tokens []lex.Token) (lake.Ref, error) {
 		}
 	}
 	return lake.Ref{}, bad("AT does not take this")
+}
+
+// hide passes a value as a parameter that the user does not see, and gives what stands for it in the text. Parameters are
+// all numbers or all names, as the user's are.
+//
+// What FROM needs is passed this way because of what DuckDB does with it: it prepares a statement before it runs it, and
+// a function in FROM whose parameter has no value yet ends the preparing. So the statement is planned once, when the
+// values are there, and not twice (docs/decisions/0002-duckdb-embedding.md has the numbers).
+func (q *statement) hide(value any) string {
+	name := ""
+	if len(q.paramNames) == 0 {
+		q.params++
+		name = strconv.Itoa(q.params)
+	} else {
+		for i := len(q.args); name == "" || slices.Contains(q.paramNames, name); i++ {
+			name = "overlake_" + strconv.Itoa(i)
+		}
+		q.paramNames = append(q.paramNames, name)
+	}
+	q.args = append(slices.Clip(q.args), Arg{Name: name, Value: value})
+	return "$" + name
 }
 
 // param is the value of a parameter by number or name.

@@ -57,7 +57,7 @@ func FuzzWords(f *testing.F) {
 			lex.Splice(s, moveAlias(s, tokens, tokens[i].Start, i+1))
 			r.atClause(i, 1)
 		}
-		if edits, err := castCells(s, fields); err == nil {
+		if edits, err := castCells(s, fields, func(arrow.Field) (string, error) { return "NULL", nil }); err == nil {
 			lex.Splice(s, edits)
 		}
 		w := &rewriting{original: s, text: s}

@@ -2,7 +2,6 @@ package sql
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -97,16 +96,7 @@ func (q *statement) read(t *lake.Table, ref lake.Ref, plan *lake.Plan) (sql, via
 		sql, err = q.feed(t, ref, plan)
 		return sql, "read in Go", err
 	}
-	var b strings.Builder
-	// The SELECT around it hides read_parquet's virtual columns: filename would tell the engine's secret path.
-	b.WriteString("SELECT *" + unpruned(plan) + " FROM read_parquet([")
-	for i, p := range paths {
-		if i > 0 {
-			b.WriteString(", ")
-		}
-		b.WriteString("'" + p + "'")
-	}
-	b.WriteString("], schema = MAP {")
+	columns := make([]engine.FileColumn, plan.Schema.NumFields())
 	for i, f := range plan.Schema.Fields() {
 		typ, err := duckType(f.Type, f.Metadata)
 		if err != nil {
@@ -115,16 +105,15 @@ func (q *statement) read(t *lake.Table, ref lake.Ref, plan *lake.Plan) (sql, via
 		if isVector(f) {
 			typ = "vector"
 		}
-		if i > 0 {
-			b.WriteString(", ")
-		}
 		def, err := t.DefaultText(f.Name)
 		if err != nil {
 			return "", "", err
 		}
-		fmt.Fprintf(&b, "%d: {name: %s, type: %s, default_value: %s}", datafile.FieldID(f), quoteText(f.Name), quoteText(typ), def)
+		columns[i] = engine.FileColumn{ID: int32(datafile.FieldID(f)), Name: f.Name, Type: typ, Default: def}
 	}
-	b.WriteString("})")
+	var b strings.Builder
+	// The SELECT around it hides read_parquet's virtual columns: filename would tell the engine's secret path.
+	b.WriteString("SELECT *" + unpruned(plan) + " FROM read_parquet(" + q.hide(paths) + ", schema = " + q.hide(columns) + ")")
 	if plan.Deleted > 0 {
 		files := make([]engine.LiveFile, len(plan.Files))
 		for i := range plan.Files {
@@ -182,51 +171,37 @@ func emptyScan(sc *arrow.Schema) (string, error) {
 	return "(SELECT " + strings.Join(cols, ", ") + " WHERE false)", nil
 }
 
-// paths gives the engine's paths of the files; false when some file needs the lake.
+// paths gives the engine's paths of the files, for as long as the statement lives; false when some file needs the lake.
 func (q *statement) paths(t *lake.Table, plan *lake.Plan) ([]string, bool, error) {
-	e := q.s.env
-	out := make([]string, len(plan.Files))
+	files := make([]place, len(plan.Files))
 	for i := range plan.Files {
-		f := &plan.Files[i]
-		local, ok := f.Store.(objstore.LocalPather)
+		local, ok := plan.Files[i].Store.(objstore.LocalPather)
 		if !ok {
 			return nil, false, nil
 		}
-		at := place{local, f.Name}
-		e.mu.Lock()
-		path, known := e.files[at]
-		e.mu.Unlock()
-		if !known {
-			var err error
-			if path, err = q.reach(t, f, local); err != nil {
-				return nil, false, err
-			}
-			e.mu.Lock()
-			e.files[at] = path
-			e.mu.Unlock()
-		}
-		if path == "" {
-			return nil, false, nil
-		}
-		out[i] = path
+		files[i] = place{local, plan.Files[i].Name}
 	}
-	return out, true, nil
+	names, done, err := q.s.env.paths.use(files, func(i int) (string, func(), error) { return q.reach(t, &plan.Files[i], files[i].store) })
+	if err != nil {
+		return nil, false, err
+	}
+	q.release = append(q.release, done)
+	return names, !slices.Contains(names, ""), nil
 }
 
 // reach makes a data file known to the engine; "" when only the lake can read it.
-func (q *statement) reach(t *lake.Table, f *lake.DataFile, local objstore.LocalPather) (string, error) {
+func (q *statement) reach(t *lake.Table, f *lake.DataFile, local objstore.LocalPather) (string, func(), error) {
 	real, ok := local.LocalPath(f.Name)
 	if !ok {
-		return "", nil
+		return "", nil, nil
 	}
 	if t.ReadOnly() {
 		// Files of other engines may lack field ids; ours never do.
 		if needs, err := t.NeedsMapping(q.ctx, f); err != nil || needs {
-			return "", err
+			return "", nil, err
 		}
 	}
-	path, _, err := q.s.env.engine.AddFile(real)
-	return path, err
+	return q.s.env.engine.AddFile(real)
 }
 
 // feed reads the files in Go.
@@ -265,10 +240,16 @@ func (q *statement) textStats(s *source, column string, a *analysis.Analyzer, qu
 	if err != nil {
 		return bm25.Stats{}, err
 	}
+	fields, _ := plan.Schema.FieldsByName(column)
+	if len(fields) != 1 {
+		return bm25.Stats{}, errs.New(errs.Internal, "sql.text", "the column is not in the table's schema", errs.On(column))
+	}
+	// A name may come to mean another column; a field id does not.
+	id := strconv.Itoa(datafile.FieldID(fields[0]))
 	files := make([]search.TextFile, len(plan.Files))
 	for i := range plan.Files {
 		f := &plan.Files[i]
-		files[i] = search.TextFile{Key: s.base.UUID() + "\x00" + f.Path + "\x00" + column, Read: func(ctx context.Context) (array.RecordReader, error) {
+		files[i] = search.TextFile{Key: s.base.UUID() + "\x00" + f.Path + "\x00" + id, Read: func(ctx context.Context) (array.RecordReader, error) {
 			return s.base.ReadFile(ctx, f, []string{column}, s.ref, false)
 		}}
 	}

@@ -23,7 +23,6 @@ import (
 	"github.com/overlakedb/overlake/internal/errs"
 	"github.com/overlakedb/overlake/internal/index/bm25"
 	"github.com/overlakedb/overlake/internal/lake"
-	"github.com/overlakedb/overlake/internal/objstore"
 	"github.com/overlakedb/overlake/internal/overlay"
 	"github.com/overlakedb/overlake/internal/search"
 	"github.com/overlakedb/overlake/internal/sql/lex"
@@ -37,22 +36,17 @@ type Env struct {
 	export   []string
 	texts    *search.TextCache
 
+	paths *paths
+
 	mu      sync.Mutex
-	files   map[place]string // paths in the engine; "" for data files that only the lake can read
 	scorers map[int64]*bm25.Scorer
 	last    int64
-}
-
-// place is where a data file lies.
-type place struct {
-	store objstore.LocalPather
-	name  string
 }
 
 // NewEnv prepares an engine for sessions over a catalog. export lists the directories that COPY TO may write into.
 func NewEnv(db *engine.DB, catalog lake.Catalog, overlays *overlay.Set, export []string) (*Env, error) {
 	e := &Env{engine: db, catalog: catalog, overlays: overlays, export: export, texts: search.NewTextCache(),
-		files: map[place]string{}, scorers: map[int64]*bm25.Scorer{}}
+		paths: newPaths(maxPaths), scorers: map[int64]*bm25.Scorer{}}
 	return e, errors.Join(registerVectors(db), e.registerText())
 }
 
@@ -100,19 +94,20 @@ func (s *Session) Run(ctx context.Context, st lex.Statement, args ...Arg) (*Resu
 
 // statement is one statement at work.
 type statement struct {
-	s       *Session
-	ctx     context.Context
-	text    string
-	tokens  []lex.Token
-	args    []Arg
-	params  int // parameters by position seen so far
-	release []func()
-	scans   []scanInfo
-	notes   []string // what EXPLAIN says about retrieval
-	tables  map[lake.Ident]*lake.Table
-	views   map[string]*overlay.View // of the tables, by what they are read by
-	hinted  *search.AccessOptions
-	hintMet bool // the index that the hint names is there
+	s          *Session
+	ctx        context.Context
+	text       string
+	tokens     []lex.Token
+	args       []Arg
+	params     int      // parameters by position seen so far
+	paramNames []string // parameters by name seen so far
+	release    []func()
+	scans      []scanInfo
+	notes      []string // what EXPLAIN says about retrieval
+	tables     map[lake.Ident]*lake.Table
+	views      map[string]*overlay.View // of the tables, by what they are read by
+	hinted     *search.AccessOptions
+	hintMet    bool // the index that the hint names is there
 }
 
 func (q *statement) close() {

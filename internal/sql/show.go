@@ -166,6 +166,13 @@ func (q *statement) showCreate(c *cursor) (*Result, error) {
 		if !f.Nullable {
 			b.WriteString(" NOT NULL")
 		}
+		def, err := t.WriteDefaultText(f.Name)
+		if err != nil {
+			return nil, err
+		}
+		if def != nil {
+			b.WriteString(" DEFAULT " + defaultConstant(f, *def))
+		}
 		if doc, ok := f.Metadata.GetValue(lake.DocKey); ok {
 			b.WriteString(" COMMENT " + quoteText(doc))
 		}
@@ -187,6 +194,9 @@ func (q *statement) showCreate(c *cursor) (*Result, error) {
 		b.WriteString("\nPARTITIONED BY (" + strings.Join(list, ", ") + ")")
 	}
 	props := t.Properties()
+	if comment, ok := props["comment"]; ok {
+		b.WriteString("\nCOMMENT " + quoteText(comment))
+	}
 	props["format-version"] = strconv.Itoa(t.FormatVersion())
 	var list []string
 	for _, k := range slices.Sorted(maps.Keys(props)) {
@@ -196,6 +206,15 @@ func (q *statement) showCreate(c *cursor) (*Result, error) {
 	}
 	b.WriteString("\nWITH (" + strings.Join(list, ", ") + ")")
 	return textRows("SHOW", []string{"sql"}, [][]string{{b.String()}}), nil
+}
+
+// defaultConstant writes a default as columnDef reads it.
+func defaultConstant(f arrow.Field, text string) string {
+	switch f.Type.ID() {
+	case arrow.BOOL, arrow.INT32, arrow.INT64, arrow.FLOAT32, arrow.FLOAT64, arrow.DECIMAL128:
+		return text
+	}
+	return quoteText(text)
 }
 
 // use changes the current schema.
