@@ -63,6 +63,8 @@ const (
 	scanValue   = 12.0 // to decode and test one value of a scan
 	fetchValue  = 6.0  // to unpack one value of a page, wanted or not
 	fetchPick   = 250.0
+	scanList    = 40.0 // to look a value up in a list of more than longKeys
+	longKeys    = 8
 	fetchFile   = 60_000.0 // to open a file for fetching
 	pageRows    = 2048
 	scanShare   = 0.05 // a larger share of a file's rows is scanned without asking the indexes
@@ -79,6 +81,11 @@ func Choose(ctx context.Context, plan *lake.Plan, filter *predicate.Bound, view 
 	}
 	if opts.Hint != NoIndex && view != nil {
 		c.root = c.tree(filter, view)
+		filter.Leaves(func(l *predicate.Bound) {
+			if len(l.Keys) > longKeys {
+				c.testing += scanList
+			}
+		})
 	}
 	if c.root == nil {
 		for i := range plan.Files {
@@ -134,6 +141,7 @@ type chooser struct {
 	opts    AccessOptions
 	columns int
 	root    *ask
+	testing float64 // the price of the filter for a row of a scan
 
 	mu   sync.Mutex
 	used map[string]bool
@@ -360,7 +368,7 @@ func (c *chooser) file(ctx context.Context, i int) (fileAccess, error) {
 			}
 		}
 		fetch := fetchFile + float64(c.columns)*(float64(pages)*pageRows*fetchValue+float64(n)*fetchPick)
-		if scan := float64(c.columns) * float64(f.Rows) * scanValue; fetch > scan {
+		if scan := float64(f.Rows) * (float64(c.columns)*scanValue + c.testing); fetch > scan {
 			return fileAccess{covered: true, why: "scanning is cheaper than fetching so many rows"}, nil
 		}
 	}

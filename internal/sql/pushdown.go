@@ -156,6 +156,10 @@ func (p *pusher) in(n node) (predicate.Expr, bool) {
 		if v == nil {
 			return predicate.True{}, false
 		}
+		if all, ok := p.q.list(v); ok {
+			in.Values = all
+			continue
+		}
 		in.Values = append(in.Values, v)
 	}
 	return in, true

@@ -107,7 +107,8 @@ type statement struct {
 	tables     map[lake.Ident]*lake.Table
 	views      map[string]*overlay.View // of the tables, by what they are read by
 	hinted     *search.AccessOptions
-	hintMet    bool // the index that the hint names is there
+	lists      []standIn // long lists that are out of the text
+	hintMet    bool      // the index that the hint names is there
 }
 
 func (q *statement) close() {
