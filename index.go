@@ -151,7 +151,7 @@ func (t *Table) CollectIndexGarbage(ctx context.Context) (int64, error) {
 	if err != nil {
 		return 0, err
 	}
-	gone, err := t.db.overlays.Of(l).Collect(ctx)
+	gone, err := t.db.overlays.Of(l).Collect(ctx, l)
 	var n int64
 	for _, g := range gone {
 		n += g.Size

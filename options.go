@@ -47,6 +47,10 @@ type Options struct {
 	// KindExhausted and leaves the tables as they were.
 	Quota int64
 
+	// Overlay is the directory that the indexes of all tables lie in; "" means the warehouse itself. It may be another disk,
+	// and for a warehouse that is read-only a place that can be written.
+	Overlay string
+
 	// IndexMemory bounds what one index build holds, in bytes; 0 means 256 MiB. What does not fit goes to temporary files in
 	// SpillDir.
 	IndexMemory int64

@@ -105,7 +105,13 @@ func Open(ctx context.Context, warehouse string, opts Options) (_ *DB, err error
 	if opts.Events != nil {
 		o.Events = func(e overlay.Event) { opts.Events(Event(e)) }
 	}
-	db.overlays = overlay.NewSet(store, o)
+	place := store
+	if opts.Overlay != "" {
+		if place, err = openStore(ctx, opts.Overlay, Options{}); err != nil {
+			return nil, err
+		}
+	}
+	db.overlays = overlay.NewSet(place, o)
 	db.catalog.overlays = db.overlays
 	db.closers = append(db.closers, db.overlays.Close)
 	if db.env, err = sql.NewEnv(db.engine, db.catalog, db.overlays, opts.Export); err != nil {

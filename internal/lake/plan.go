@@ -53,6 +53,38 @@ func (p *Plan) MayHoldNaN(id int) bool {
 	return false
 }
 
+// LivePaths are the paths of the data files of all snapshots that the table still has.
+func (t *Table) LivePaths(ctx context.Context) (map[string]bool, error) {
+	specs := map[int]*iceberg.PartitionSpec{}
+	for _, s := range t.meta.PartitionSpecs() {
+		specs[s.ID()] = &s
+	}
+	out, seen := map[string]bool{}, map[string]bool{}
+	for _, snap := range t.meta.Snapshots() {
+		refs, err := t.manifestList(ctx, &snap)
+		if err != nil {
+			return nil, err
+		}
+		for i := range refs {
+			m := &refs[i]
+			if seen[m.path] || m.deletes {
+				continue
+			}
+			seen[m.path] = true
+			entries, err := t.manifest(ctx, m, specs)
+			if err != nil {
+				return nil, err
+			}
+			for k := range entries.files {
+				if entries.files[k].content == contentData {
+					out[entries.files[k].path] = true
+				}
+			}
+		}
+	}
+	return out, nil
+}
+
 // Only is the plan with just the files at the places given.
 func (p *Plan) Only(places []int) *Plan {
 	out := *p

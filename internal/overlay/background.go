@@ -149,8 +149,20 @@ func (o *Overlay) buildSafely(ctx context.Context, t *lake.Table, progress func(
 			err = errs.Newf(errs.Internal, "overlay.build", "%v", x)
 		}
 	}()
-	return o.Build(ctx, t, BuildOptions{Progress: progress})
+	if r, err = o.Build(ctx, t, BuildOptions{Progress: progress}); err != nil || r.FilesDone == 0 {
+		return r, err
+	}
+	// Now and then the garbage goes out too.
+	if v, err := o.version(ctx); err == nil && v.Number%collectEvery == 0 {
+		if _, err := o.Collect(ctx, t); err != nil && ctx.Err() == nil {
+			o.event(Event{What: "what indexes no longer use could not be removed", Err: err})
+		}
+	}
+	return r, nil
 }
+
+// collectEvery is how many versions of an overlay lie between two collections of garbage.
+const collectEvery = 16
 
 // Wait returns when no build of the table is waiting or running in this process; the error is that of the last one.
 func (s *Set) Wait(ctx context.Context, t *lake.Table) error {

@@ -96,12 +96,19 @@ func NewSet(store objstore.Reader, opts Options) *Set {
 // Of is the overlay of a table.
 func (s *Set) Of(t *lake.Table) *Overlay {
 	id := t.UUID()
+	away := ""
+	if l := t.Properties()[LocationProperty]; l != "" && elsewhere(l, s.store.Location()) {
+		away = l
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	o := s.open[id]
+	if o != nil && o.away != away {
+		o = nil // the property was changed
+	}
 	if o == nil {
 		prefix := Prefix(id)
-		o = &Overlay{set: s, table: t.Ident().String(), prefix: prefix, chain: OpenChain(s.store, prefix)}
+		o = &Overlay{set: s, away: away, table: t.Ident().String(), prefix: prefix, chain: OpenChain(s.store, prefix)}
 		s.open[id] = o
 	}
 	return o
@@ -118,8 +125,22 @@ func (s *Set) Close() error {
 // own location, where other engines remove what they do not know.
 func Prefix(tableUUID string) string { return "_overlay/" + tableUUID }
 
+// LocationProperty of a table says where its overlay lies, as a URL. It must be the place that the warehouse's overlays are
+// in, or below it: a property of a table cannot make a program read or write elsewhere.
+const LocationProperty = "overlake.overlay-location"
+
+// elsewhere tells whether a location is not the store's.
+func elsewhere(location, store string) bool {
+	location = strings.TrimSuffix(location, "/")
+	if strings.HasPrefix(location, "/") {
+		location = "file://" + location
+	}
+	return location != store && !strings.HasPrefix(location, store+"/")
+}
+
 // Overlay is the indexes of one table. It is safe for concurrent use, also by other processes.
 type Overlay struct {
+	away   string // the location that the table asks for, when the warehouse's overlays are not there
 	set    *Set
 	table  string
 	prefix string
@@ -135,6 +156,9 @@ func (o *Overlay) event(e Event) {
 
 // version loads the newest version and reports what of it cannot be read.
 func (o *Overlay) version(ctx context.Context) (*Version, error) {
+	if o.away != "" {
+		return &Version{}, nil
+	}
 	v, err := o.chain.Load(ctx)
 	if err != nil {
 		return nil, err
@@ -184,6 +208,10 @@ func (o *Overlay) Define(ctx context.Context, t *lake.Table, spec Spec) (Definit
 }
 
 func (o *Overlay) writable() error {
+	if o.away != "" {
+		return errs.New(errs.Unsupported, "overlay.write", "the table's property "+LocationProperty+" names a place that this warehouse keeps no indexes in", errs.On(o.away),
+			errs.Hint("open the warehouse with this place for its indexes (--overlay), or remove the property"))
+	}
 	if o.set.write == nil {
 		return errs.New(errs.Denied, "overlay.write", "the warehouse is open for reading only, and so are its indexes", errs.On(o.table))
 	}

@@ -2,6 +2,7 @@ package overlay
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/apache/arrow-go/v18/arrow"
@@ -151,10 +152,30 @@ func (o *Overlay) Artifacts(ctx context.Context, yield func(ArtifactStatus)) err
 // The objects that a version no longer names stay so long, for readers and builders that are at work on an older one.
 const garbageAge = time.Hour
 
-// Collect removes artifacts of files that are in no snapshot any more, of indexes that were dropped, and objects that no
-// version names. It gives what it removed.
-func (o *Overlay) Collect(ctx context.Context) ([]objstore.Info, error) {
+// Collect forgets artifacts of files that are in no snapshot of the table any more, and removes objects that no version
+// names. It gives what it removed.
+func (o *Overlay) Collect(ctx context.Context, t *lake.Table) ([]objstore.Info, error) {
 	if err := o.writable(); err != nil {
+		return nil, err
+	}
+	_, err := o.chain.Update(ctx, o.set.write, func(v *Version) (e Edit, err error) {
+		// The table is asked after the version was read, so that every file that has an artifact is known.
+		t, err := t.Refresh(ctx)
+		if err != nil {
+			return e, err
+		}
+		live, err := t.LivePaths(ctx)
+		if err != nil {
+			return e, err
+		}
+		for _, a := range v.Artifacts() {
+			if !slices.ContainsFunc(a.Files, func(f CoveredFile) bool { return live[f.Path] }) {
+				e.DropArtifacts = append(e.DropArtifacts, a)
+			}
+		}
+		return e, nil
+	})
+	if err != nil {
 		return nil, err
 	}
 	return o.chain.Collect(ctx, o.set.write, garbageAge)

@@ -318,7 +318,7 @@ func (q *statement) reindex(c *cursor) (*Result, error) {
 	if _, err := o.Cover(q.ctx, t, opts); err != nil {
 		return nil, err
 	}
-	_, err := o.Collect(q.ctx)
+	_, err := o.Collect(q.ctx, t)
 	return done("REINDEX", -1), err
 }
 

@@ -145,6 +145,9 @@ func (p *pusher) in(n node) (predicate.Expr, bool) {
 		return predicate.True{}, false
 	}
 	first, _ := children[0].(node)
+	if str(first, "class") == "FUNCTION" && str(first, "function_name") == "row" {
+		return p.rows(list(first, "children"), children[1:])
+	}
 	col, ok := p.column(first)
 	if !ok {
 		return predicate.True{}, false
@@ -163,6 +166,38 @@ func (p *pusher) in(n node) (predicate.Expr, bool) {
 		in.Values = append(in.Values, v)
 	}
 	return in, true
+}
+
+// maxRows bounds the rows of (a, b) IN ((1, 2), …) that are understood.
+const maxRows = 1000
+
+// rows translates (a, b) IN ((1, 2), …).
+func (p *pusher) rows(columns, values []any) (predicate.Expr, bool) {
+	if len(values) > maxRows || len(columns) == 0 {
+		return predicate.True{}, false
+	}
+	out := predicate.Or{}
+	for _, v := range values {
+		row, _ := v.(node)
+		cells := list(row, "children")
+		if str(row, "class") != "FUNCTION" || str(row, "function_name") != "row" || len(cells) != len(columns) {
+			return predicate.True{}, false
+		}
+		all := predicate.And{}
+		for i := range cells {
+			c, _ := columns[i].(node)
+			x, _ := cells[i].(node)
+			col, ok := p.column(c)
+			k := p.q.constant(x)
+			if !ok || k == nil {
+				return predicate.True{}, false
+			}
+			all = append(all, predicate.Compare{Column: col, Op: predicate.Eq, Value: k})
+		}
+		out = append(out, all)
+	}
+	// NOT of it is not NOT of the translation: rows are compared member by member, and NULL members differ.
+	return out, false
 }
 
 func (p *pusher) function(n node) (predicate.Expr, bool) {
