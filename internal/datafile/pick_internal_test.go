@@ -170,7 +170,7 @@ func foreign(t testing.TB, c arrow.Array, nullable bool, e parquet.Encoding, mor
 		path = "c.list.element"
 	}
 	props := append([]parquet.WriterProperty{parquet.WithPageIndexEnabled(true), parquet.WithDataPageSize(600), parquet.WithBatchSize(40),
-		parquet.WithMaxRowGroupLength(900), parquet.WithStoreDecimalAsInteger(true)}, more...)
+		parquet.WithMaxRowGroupLength(600), parquet.WithStoreDecimalAsInteger(true)}, more...)
 	if e == parquet.Encodings.RLEDict {
 		props = append(props, parquet.WithDictionaryFor(path, true), parquet.WithDictionaryPageSizeLimit(3000))
 	} else {
@@ -234,7 +234,7 @@ func same(a, b arrow.Array) bool {
 // TestOwnPagesAgreeWithTheLibrary decodes every type in every encoding here and by the library, V1 and V2 pages, with NULLs
 // none, here and there, in runs and all over.
 func TestOwnPagesAgreeWithTheLibrary(t *testing.T) {
-	const rows = 2000
+	const rows = 1000
 	seed := uint64(0)
 	for _, typ := range ownTypes() {
 		for _, e := range encodings(typ) {
@@ -243,22 +243,22 @@ func TestOwnPagesAgreeWithTheLibrary(t *testing.T) {
 					if version == parquet.DataPageV1 && typ.ID() == arrow.LIST {
 						continue // left to the library: V1 pages need not begin at rows
 					}
-					if e == parquet.Encodings.DeltaBinaryPacked && p == "runs" {
-						continue // the library's encoder fails on a page of NULLs behind one of values
+					if strings.HasPrefix(e.String(), "DELTA") && p == "runs" {
+						continue // the library's encoders write a broken page of NULLs behind one of values
 					}
 					seed++
 					t.Run(fmt.Sprintf("%s/%s/%s/V%d", typ, e, p, version+1), func(t *testing.T) {
 						rng := rand.New(rand.NewPCG(seed, 7))
 						c := column(typ, rows, p, e == parquet.Encodings.RLEDict || rng.IntN(3) == 0, rng)
 						data := foreign(t, c, p != "required", e, parquet.WithDataPageVersion(version), parquet.WithCompression(compress.Codecs.Snappy))
-						for _, n := range []int{1, 40, 700} {
+						for _, n := range []int{1, 40, 300} {
 							positions := make([]int64, n)
 							for i := range positions {
 								positions[i] = rng.Int64N(rows)
 							}
-							if n == 700 { // all of a stretch, in order
+							if n == 300 { // all of a stretch, in order
 								for i := range positions {
-									positions[i] = int64(i) + 500
+									positions[i] = int64(i) + 250
 								}
 							}
 							got := fetchBoth(t, data, positions)
@@ -441,17 +441,20 @@ func FuzzPage(f *testing.F) {
 			f.Add(data[k.data:k.end], data[k.start:k.data], uint8(i), uint16(60), uint8(compress.Codecs.Uncompressed))
 		}
 	}
-	types := ownTypes()
+	var files []*File
+	for _, typ := range ownTypes() {
+		data := foreign(f, array.MakeArrayOfNull(memory.DefaultAllocator, typ, 0), true, parquet.Encodings.Plain)
+		g, err := Open(bytes.NewReader(data), int64(len(data)))
+		if err != nil {
+			f.Fatal(err)
+		}
+		files = append(files, g)
+	}
 	f.Fuzz(func(t *testing.T, b, dict []byte, typ uint8, rows uint16, codec uint8) {
 		if !inflates(compress.Compression(codec)) {
 			return
 		}
-		d := types[int(typ)%len(types)]
-		data := foreign(t, array.MakeArrayOfNull(memory.DefaultAllocator, d, 0), true, parquet.Encodings.Plain)
-		g, err := Open(bytes.NewReader(data), int64(len(data)))
-		if err != nil {
-			t.Fatal(err)
-		}
+		g := files[int(typ)%len(files)]
 		cell := g.cells[0]
 		mem := &limited{Allocator: memory.DefaultAllocator, limit: 64 << 20}
 		desk := &desk{}
