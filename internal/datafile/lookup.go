@@ -195,7 +195,7 @@ func (p *paging) dictionary(b []byte, t cellType) (*dictionary, error) {
 	}
 	d := &dictionary{values: int(h.values)}
 	if h.uncompressed > 0 {
-		if d.b, err = inflate(p.codec, p.keep.of(int(h.uncompressed), p.mem), b); err != nil {
+		if d.b, err = inflate(p.codec, b, int(h.uncompressed), p.keep, p.mem); err != nil {
 			return nil, err
 		}
 	}

@@ -371,6 +371,7 @@ func TestHybrid(t *testing.T) {
 		"value is missing":     {"\x08", 1, "1", false},
 		"values are missing":   {"\x05\xff", 1, "111111111", false},
 		"head without an end":  {"\xff\xff", 1, "0", false},
+		"value is too large":   {"\x08\x02", 1, "0", false},
 		"run of all the world": {"\xfe\xff\xff\xff\xff\xff\xff\xff\xff\x01\x01", 1, "1", false},
 	} {
 		want := strings.Split(c.values, "")
@@ -410,7 +411,12 @@ func TestZstdMost(t *testing.T) {
 				t.Errorf("%d of %d bytes passed", cut, len(b))
 			}
 		}
-		if _, err := inflate(compress.Codecs.Zstd, make([]byte, n, n+roomToSpare), b); err != nil {
+		for _, bad := range []int{n - 1, n + 1, 1 << 40} {
+			if _, err := inflate(compress.Codecs.Zstd, b, bad, &room{}, nil); !errors.Is(err, errPage) {
+				t.Errorf("%d bytes as %d gave %v", n, bad, err)
+			}
+		}
+		if _, err := inflate(compress.Codecs.Zstd, b, n, &room{}, nil); err != nil {
 			t.Error(err)
 		}
 	}
@@ -419,10 +425,10 @@ func TestZstdMost(t *testing.T) {
 	if most, ok := zstdMost(bomb); !ok || most != 3*zstdBlock {
 		t.Errorf("%d, %v", most, ok)
 	}
-	if _, err := inflate(compress.Codecs.Zstd, make([]byte, 1000), bomb); !errors.Is(err, errPage) {
+	if _, err := inflate(compress.Codecs.Zstd, bomb, 1000, &room{}, nil); !errors.Is(err, errPage) {
 		t.Errorf("a bomb gave %v", err)
 	}
-	if b, err := inflate(compress.Codecs.Zstd, make([]byte, 3*zstdBlock), bomb); err != nil || b[0] != 'x' {
+	if b, err := inflate(compress.Codecs.Zstd, bomb, 3*zstdBlock, &room{}, nil); err != nil || b[0] != 'x' {
 		t.Errorf("the same in its place gave %v", err)
 	}
 }
