@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"fmt"
 	"math/rand/v2"
+	"os"
+	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
@@ -177,6 +179,98 @@ func BenchmarkFetch(b *testing.B) {
 			})
 		}
 	}
+}
+
+// hitsFile has rows like those of the program bench in a file on disk.
+func hitsFile(b *testing.B, rows int) *datafile.File {
+	sc := arrow.NewSchema([]arrow.Field{
+		{Name: "id", Type: arrow.PrimitiveTypes.Int64, Metadata: id(1)},
+		{Name: "cat", Type: arrow.PrimitiveTypes.Int32, Nullable: true, Metadata: id(2)},
+		{Name: "price", Type: arrow.PrimitiveTypes.Float64, Nullable: true, Metadata: id(3)},
+		{Name: "qty", Type: arrow.PrimitiveTypes.Int32, Nullable: true, Metadata: id(4)},
+		{Name: "ts", Type: &arrow.TimestampType{Unit: arrow.Microsecond}, Nullable: true, Metadata: id(5)},
+		{Name: "name", Type: arrow.BinaryTypes.String, Nullable: true, Metadata: id(6)},
+		{Name: "flag", Type: arrow.FixedWidthTypes.Boolean, Nullable: true, Metadata: id(7)},
+		{Name: "tag", Type: arrow.BinaryTypes.String, Nullable: true, Metadata: id(8)},
+	}, nil)
+	out, err := os.Create(filepath.Join(b.TempDir(), "hits.parquet"))
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(func() { out.Close() })
+	w, err := datafile.NewWriter(out, sc, datafile.WriterOptions{})
+	if err != nil {
+		b.Fatal(err)
+	}
+	rng := rand.New(rand.NewPCG(1, 2))
+	for at := 0; at < rows; at += benchBatch {
+		r := array.NewRecordBuilder(memory.DefaultAllocator, sc)
+		for i := at; i < min(at+benchBatch, rows); i++ {
+			r.Field(0).(*array.Int64Builder).Append(int64(i))
+			r.Field(1).(*array.Int32Builder).Append(rng.Int32N(1000))
+			r.Field(2).(*array.Float64Builder).Append(float64(rng.IntN(1000000)) / 100)
+			r.Field(3).(*array.Int32Builder).Append(rng.Int32N(50))
+			r.Field(4).(*array.TimestampBuilder).Append(arrow.Timestamp(1735689600000000 + rng.Int64N(31536000)*1000000))
+			r.Field(5).(*array.StringBuilder).Append(fmt.Sprint("name of ", rng.IntN(100000)))
+			r.Field(6).(*array.BooleanBuilder).Append(rng.IntN(2) == 0)
+			r.Field(7).(*array.StringBuilder).Append(fmt.Sprint("tag", rng.IntN(20)))
+		}
+		if err := w.Write(r.NewRecordBatch()); err != nil {
+			b.Fatal(err)
+		}
+		r.Release()
+	}
+	m, err := w.Close()
+	if err != nil {
+		b.Fatal(err)
+	}
+	f, err := datafile.Open(nearFile{out}, m.Size)
+	if err != nil {
+		b.Fatal(err)
+	}
+	return f
+}
+
+type nearFile struct{ *os.File }
+
+func (nearFile) Near() bool { return true }
+
+// BenchmarkFetchHits fetches scattered rows of eight columns, beside reading all of them.
+func BenchmarkFetchHits(b *testing.B) {
+	const rows = 625_000
+	f := hitsFile(b, rows)
+	rng := rand.New(rand.NewPCG(7, 2))
+	for _, n := range []int{1, 60, 600, 6000} {
+		for _, cols := range [][]string{nil, {"price"}, {"name"}, {"tag"}} {
+			b.Run(fmt.Sprint(n, cols), func(b *testing.B) {
+				pos := make([]int64, n)
+				timed(b, 1, "fetch", func() {
+					for i := range pos {
+						pos[i] = rng.Int64N(rows)
+					}
+					rec, err := f.Fetch(b.Context(), pos, cols)
+					if err != nil {
+						b.Fatal(err)
+					}
+					rec.Release()
+				})
+			})
+		}
+	}
+	b.Run("all", func(b *testing.B) {
+		timed(b, 1, "fetch", func() {
+			r, err := f.Read(b.Context(), nil, 0)
+			if err != nil {
+				b.Fatal(err)
+			}
+			for r.Next() {
+			}
+			if r.Err() != nil {
+				b.Fatal(r.Err())
+			}
+			r.Release()
+		})
+	})
 }
 
 // cpu is the processor time of the process in seconds: on a shared machine it says more than the clock.

@@ -175,6 +175,86 @@ func TestForeignFiles(t *testing.T) {
 	}
 }
 
+// TestForeignRowsByPosition fetches rows of every file of the collections that can be read, and compares them with those that
+// reading in order gives.
+func TestForeignRowsByPosition(t *testing.T) {
+	root := filepath.Dir(testenv.Shared(t, "data", "odd-files"))
+	rng := rand.New(rand.NewPCG(12, 12))
+	files, rows := 0, 0
+	for _, dir := range []string{"parquet-testing", "odd-files"} {
+		err := filepath.WalkDir(filepath.Join(root, dir), func(path string, d fs.DirEntry, err error) error {
+			if err != nil || d.IsDir() {
+				return err
+			}
+			data, err := os.ReadFile(path)
+			if err != nil {
+				return err
+			}
+			f, err := datafile.OpenLimited(bytes.NewReader(data), int64(len(data)), datafile.Limits{BatchBytes: 256 << 20})
+			if err != nil || f.Rows() == 0 || f.Rows() > 200_000 {
+				return nil
+			}
+			r, err := f.Read(t.Context(), nil, 0)
+			if err != nil {
+				return nil
+			}
+			defer r.Release()
+			var batches []arrow.RecordBatch
+			for r.Next() {
+				rec := r.RecordBatch()
+				rec.Retain()
+				defer rec.Release()
+				batches = append(batches, rec)
+			}
+			if r.Err() != nil {
+				return nil
+			}
+			pos := []int64{0, f.Rows() - 1}
+			for range 60 {
+				pos = append(pos, rng.Int64N(f.Rows()))
+			}
+			got, err := f.Fetch(t.Context(), pos, nil)
+			if err != nil {
+				t.Errorf("%s: %v", path, err)
+				return nil
+			}
+			defer got.Release()
+			files, rows = files+1, rows+len(pos)
+			for i, p := range pos {
+				at := p
+				for _, rec := range batches {
+					if at >= rec.NumRows() {
+						at -= rec.NumRows()
+						continue
+					}
+					// Half floats that are infinite differ from themselves, so the text counts too.
+					if diff := sameRows(got, int64(i), rec, at); diff != "" && !sameText(got, i, rec, int(at)) {
+						t.Errorf("%s: position %d: %s", path, p, diff)
+					}
+					break
+				}
+			}
+			return nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Logf("%d rows of %d files", rows, files)
+	if files < 400 {
+		t.Errorf("only %d files", files)
+	}
+}
+
+func sameText(a arrow.RecordBatch, i int, b arrow.RecordBatch, k int) bool {
+	for c := range int(a.NumCols()) {
+		if a.Column(c).ValueStr(i) != b.Column(c).ValueStr(k) {
+			return false
+		}
+	}
+	return true
+}
+
 func TestEncryptedFilesAreUnsupported(t *testing.T) {
 	for _, name := range []string{"encrypt_columns_and_footer.parquet.encrypted", "encrypt_columns_plaintext_footer.parquet.encrypted"} {
 		data, err := os.ReadFile(testenv.Shared(t, "data", "parquet-testing", "data", name))

@@ -51,6 +51,23 @@ func (f *File) Fetch(ctx context.Context, positions []int64, names []string) (_ 
 	if err != nil {
 		return nil, err
 	}
+	w, err := f.fetcher(ctx, positions, cols)
+	if err != nil {
+		return nil, err
+	}
+	defer w.d.free()
+	arrays := make([]arrow.Array, len(cols))
+	defer releaseAll(arrays)
+	for i := range cols {
+		if arrays[i], err = w.column(i); err != nil {
+			return nil, w.s.src.failure("datafile.fetch", err)
+		}
+	}
+	return array.NewRecordBatch(f.project(cols), arrays, int64(len(positions))), nil
+}
+
+// fetcher makes ready to fetch: it has the bytes of all pages. Its desk has to be freed.
+func (f *File) fetcher(ctx context.Context, positions []int64, cols []int) (*fetcher, error) {
 	w := &fetcher{ctx: ctx, f: f, cols: cols, s: f.session(ctx)}
 	w.sort(positions)
 	if n := len(w.sorted); n > 0 && (w.sorted[0] < 0 || w.sorted[n-1] >= f.Rows()) {
@@ -63,24 +80,14 @@ func (f *File) Fetch(ctx context.Context, positions []int64, names []string) (_ 
 	if err := ctx.Err(); err != nil {
 		return nil, errs.Wrap(errs.Canceled, "datafile.fetch", err)
 	}
-	if len(w.sorted) == 0 {
-		return w.empty(), nil
-	}
 	w.s.mem.begin()
 	w.d = desks.Get().(*desk)
-	defer w.d.free()
 	w.divide()
-	arrays := make([]arrow.Array, len(cols))
-	defer releaseAll(arrays)
 	if err := w.plan(); err != nil {
+		w.d.free()
 		return nil, w.s.src.failure("datafile.fetch", err)
 	}
-	for i := range cols {
-		if arrays[i], err = w.column(i); err != nil {
-			return nil, w.s.src.failure("datafile.fetch", err)
-		}
-	}
-	return array.NewRecordBatch(f.project(cols), arrays, int64(len(positions))), nil
+	return w, nil
 }
 
 // groupRows are wanted rows of one row group, counted from its first, ascending, each once.
@@ -352,6 +359,11 @@ func (w *thriftWalk) place() (p place, err error) {
 
 // column gives a column of the result.
 func (w *fetcher) column(i int) (arrow.Array, error) {
+	if len(w.parts) == 0 {
+		b := array.NewBuilder(w.s.mem, w.f.schema.Field(w.cols[i]).Type)
+		defer b.Release()
+		return b.NewArray(), nil
+	}
 	if w.parts[0].modes[i] == ownPages {
 		a, err := w.pick(i)
 		if !errors.Is(err, errPage) {
@@ -466,12 +478,6 @@ func (w *fetcher) reorder(a arrow.Array) (arrow.Array, error) {
 	}
 	out, err := array.Concatenate(slices, w.s.mem)
 	return out, wrap(errs.Internal, "datafile.fetch", err)
-}
-
-func (w *fetcher) empty() arrow.RecordBatch {
-	b := array.NewRecordBuilder(w.f.limits.Allocator, w.f.project(w.cols))
-	defer b.Release()
-	return b.NewRecordBatch()
 }
 
 func pageOf(places []place, row int64) int {

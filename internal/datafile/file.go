@@ -40,6 +40,7 @@ type File struct {
 	// leafAt[i] is the first leaf of top-level column i; one more entry ends the last.
 	leafAt []int
 	cells  []cellType // by top-level column
+	all    []int      // the top-level columns
 	rows   int64
 	groups []RowGroup
 	chunks [][]chunk
@@ -234,6 +235,7 @@ func (f *File) readSchema() error {
 	f.leafAt = append(f.leafAt, n)
 	f.cells = make([]cellType, len(fields))
 	for i, at := range f.leafAt[:len(fields)] {
+		f.all = append(f.all, i)
 		if f.leafAt[i+1] == at+1 {
 			f.cells[i] = cellsOf(f.md.Schema.Column(at), fields[i].Type)
 		}
@@ -348,11 +350,7 @@ func (f *File) HasFieldIDs() bool {
 // columns finds top-level columns by name, in the order asked for; nil means all.
 func (f *File) columns(names []string) ([]int, error) {
 	if names == nil {
-		all := make([]int, f.schema.NumFields())
-		for i := range all {
-			all[i] = i
-		}
-		return all, nil
+		return f.all, nil
 	}
 	out := make([]int, len(names))
 	for i, name := range names {

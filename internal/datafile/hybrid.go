@@ -41,6 +41,9 @@ func (h *hybrid) reach(i int) error {
 			for k := range size {
 				h.value |= uint32(h.b[k]) << (8 * k)
 			}
+			if h.value>>1>>(h.width-1) != 0 { // in two steps, for 32
+				return errPage
+			}
 			h.packed, h.b = nil, h.b[size:]
 			h.to += int(head >> 1)
 			continue

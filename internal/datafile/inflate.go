@@ -15,30 +15,37 @@ func inflates(c compress.Compression) bool {
 	return false
 }
 
-// inflate decompresses src, which has to give exactly as many bytes as dst has room for. A codec that makes room by itself
-// for what the bytes say is only let at them when that is no more, or a block more, than dst has.
-func inflate(codec compress.Compression, dst, src []byte) ([]byte, error) {
+// inflate decompresses src into n bytes of r. Nothing is made room for before src is seen to be long enough for it, and a
+// codec that makes room by itself for what the bytes say is only let at them when that is no more than a block above n.
+func inflate(codec compress.Compression, src []byte, n int, r *room, mem *limited) ([]byte, error) {
+	fits := true
 	switch codec {
 	case compress.Codecs.Uncompressed:
-		if len(src) != len(dst) {
+		if len(src) != n {
 			return nil, errPage
 		}
 		return src, nil
 	case compress.Codecs.Zstd:
-		if most, ok := zstdMost(src); !ok || most > uint64(len(dst))+zstdBlock {
-			return nil, errPage
-		}
+		most, ok := zstdMost(src)
+		fits = ok && most >= uint64(n) && most <= uint64(n)+zstdBlock
 	case compress.Codecs.Snappy:
-		if n, k := binary.Uvarint(src); k <= 0 || n != uint64(len(dst)) {
-			return nil, errPage
-		}
+		says, k := binary.Uvarint(src)
+		fits = k > 0 && says == uint64(n) && n <= 64*len(src) // three bytes stand for 64 at most
+	case compress.Codecs.Gzip:
+		fits = n <= 1100*len(src) // a bit stands for 129 bytes at most
+	case compress.Codecs.Lz4Raw:
+		fits = n <= 256*len(src) // a byte for 255
+	}
+	if !fits {
+		return nil, errPage
 	}
 	c, err := compress.GetCodec(codec)
 	if err != nil {
 		return nil, err
 	}
+	dst := r.of(n, mem)
 	out, err := compress.Decode(c, dst, src)
-	if err != nil || len(out) != len(dst) {
+	if err != nil || len(out) != n {
 		return nil, errPage
 	}
 	return out, nil

@@ -30,8 +30,14 @@ type dictionary struct {
 }
 
 // reset turns to the values of a page.
-func (l *lookup) reset(t cellType, p *page, dict *dictionary) (err error) {
+func (l *lookup) reset(t cellType, p *page, dict *dictionary) error {
 	*l = lookup{cellType: t, encoding: p.encoding, b: p.values, scratch: l.scratch}
+	if size := max(t.width, 8); len(l.scratch) < size {
+		l.scratch = make([]byte, size)
+	}
+	if len(l.b) == 0 {
+		return nil // all NULL, whatever the encoding
+	}
 	switch p.encoding {
 	case parquet.Encodings.Plain:
 	case parquet.Encodings.PlainDict, parquet.Encodings.RLEDict:
@@ -39,22 +45,15 @@ func (l *lookup) reset(t cellType, p *page, dict *dictionary) (err error) {
 			return errPage
 		}
 		l.encoding = parquet.Encodings.RLEDict
-		if len(l.b) > 0 { // else there is no value
-			if l.b[0] > 32 {
-				return errPage
-			}
-			l.bits = hybrid{b: l.b[1:], width: uint(l.b[0])}
-		}
-	case parquet.Encodings.RLE:
-		if t.kind != bitCells {
+		if l.b[0] > 32 {
 			return errPage
 		}
-		if len(l.b) > 0 {
-			if len(l.b) < 4 || int64(binary.LittleEndian.Uint32(l.b)) > int64(len(l.b)-4) {
-				return errPage
-			}
-			l.bits = hybrid{b: l.b[4:][:binary.LittleEndian.Uint32(l.b)], width: 1}
+		l.bits = hybrid{b: l.b[1:], width: uint(l.b[0])}
+	case parquet.Encodings.RLE:
+		if t.kind != bitCells || len(l.b) < 4 || int64(binary.LittleEndian.Uint32(l.b)) > int64(len(l.b)-4) {
+			return errPage
 		}
+		l.bits = hybrid{b: l.b[4:][:binary.LittleEndian.Uint32(l.b)], width: 1}
 	case parquet.Encodings.ByteStreamSplit:
 		if t.width == 0 {
 			return errPage
@@ -63,28 +62,25 @@ func (l *lookup) reset(t cellType, p *page, dict *dictionary) (err error) {
 		if t.width != 4 && t.width != 8 || t.kind == largeDecimal {
 			return errPage
 		}
-		l.numbers, err = newDeltas(l.b)
 	case parquet.Encodings.DeltaLengthByteArray:
 		if t.kind != textCells {
 			return errPage
 		}
-		l.lengths, err = newLengths(l.b)
 	case parquet.Encodings.DeltaByteArray:
 		if t.kind == bitCells {
 			return errPage
 		}
-		l.suffixes, err = newSuffixes(l.b)
 	default:
 		return errPage
 	}
-	if size := max(t.width, 8); len(l.scratch) < size {
-		l.scratch = make([]byte, size)
-	}
-	return err
+	return nil
 }
 
 // value gives value i.
 func (l *lookup) value(i int) (v []byte, err error) {
+	if len(l.b) == 0 {
+		return nil, errPage
+	}
 	switch l.encoding {
 	case parquet.Encodings.Plain:
 		switch l.kind {
@@ -101,9 +97,6 @@ func (l *lookup) value(i int) (v []byte, err error) {
 		}
 		return nil, errPage
 	case parquet.Encodings.RLEDict:
-		if len(l.b) == 0 {
-			return nil, errPage
-		}
 		k, err := l.bits.at(i)
 		if err != nil || int64(k) >= int64(l.dict.values) {
 			return nil, errPage
@@ -121,6 +114,19 @@ func (l *lookup) value(i int) (v []byte, err error) {
 			l.scratch[k] = l.b[k*n+i]
 		}
 		return l.scratch[:l.width], nil
+	}
+	if l.next == 0 {
+		switch l.encoding {
+		case parquet.Encodings.DeltaBinaryPacked:
+			l.numbers, err = newDeltas(l.b)
+		case parquet.Encodings.DeltaLengthByteArray:
+			l.lengths, err = newLengths(l.b)
+		default:
+			l.suffixes, err = newSuffixes(l.b)
+		}
+		if err != nil {
+			return nil, err
+		}
 	}
 	for ; l.next <= i; l.next++ {
 		switch {
@@ -189,7 +195,7 @@ func (p *paging) dictionary(b []byte, t cellType) (*dictionary, error) {
 	}
 	d := &dictionary{values: int(h.values)}
 	if h.uncompressed > 0 {
-		if d.b, err = inflate(p.codec, p.keep.of(int(h.uncompressed), p.mem), b); err != nil {
+		if d.b, err = inflate(p.codec, b, int(h.uncompressed), p.keep, p.mem); err != nil {
 			return nil, err
 		}
 	}

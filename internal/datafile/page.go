@@ -153,7 +153,7 @@ func (p *paging) open(b []byte, rows int64) (page, error) {
 	out.reps.width, out.defs.width = 1, uint(bits.Len16(uint16(p.defined)))
 	switch h.kind {
 	case dataPage:
-		if b, err = inflate(p.codec, p.room.of(int(h.uncompressed), p.mem), b); err != nil {
+		if b, err = inflate(p.codec, b, int(h.uncompressed), p.room, p.mem); err != nil {
 			return page{}, err
 		}
 		if p.defined > 0 {
@@ -178,7 +178,7 @@ func (p *paging) open(b []byte, rows int64) (page, error) {
 			codec = compress.Codecs.Uncompressed
 		}
 		if n := int(h.uncompressed - levels); n > 0 {
-			if out.values, err = inflate(codec, p.room.of(n, p.mem), b); err != nil {
+			if out.values, err = inflate(codec, b, n, p.room, p.mem); err != nil {
 				return page{}, err
 			}
 		}

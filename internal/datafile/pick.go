@@ -105,7 +105,7 @@ func (w *fetcher) eachPage(p *groupRows, i int, use func(page *page, rows []int6
 		if err != nil {
 			return err
 		}
-		if page.refers() && dict == nil {
+		if page.refers() && len(page.values) > 0 && dict == nil {
 			if b, err = w.s.src.view(span{k.start, places[0].from}); err != nil {
 				return err
 			}

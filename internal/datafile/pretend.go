@@ -56,9 +56,10 @@ func (v *pretence) pick(group, leaf int, places []place, rows []int64) []run {
 			at++
 		}
 		m := mapped{parts: []span{{places[first].from, places[end].to}}}
-		dictionary := k.start < k.data
+		// Some writers do not say that there is a dictionary: it is what lies before the first page.
+		dictionary := k.start < places[0].from
 		if dictionary {
-			m.parts = slices.Insert(m.parts, 0, span{k.start, k.data})
+			m.parts = slices.Insert(m.parts, 0, span{k.start, places[0].from})
 		}
 		m.from = v.next
 		m.to = m.from

@@ -19,6 +19,8 @@ const (
 	spanGap = 64 << 10
 	// nearGap is that distance for a reader that is Near: there the bytes cost more than the request.
 	nearGap = 4 << 10
+	// nearReads is how many ranges it takes there to be worth a goroutine.
+	nearReads = 4
 	// spanReads is how many ranges are read at once.
 	spanReads = 16
 	// spanMemory bounds what is fetched ahead; a caller that needs more reads the rest as it goes.
@@ -79,9 +81,9 @@ func join(spans []span, gap int64) []span {
 // prefetch reads spans in parallel, in one round, so that what follows runs from memory: that of r, until it is freed. Spans
 // beyond spanMemory are left to be read when they are needed.
 func (s *source) prefetch(spans []span, r *room) error {
-	gap := int64(spanGap)
+	gap, each := int64(spanGap), 1
 	if o, ok := s.f.src.(near); ok && o.Near() {
-		gap = nearGap
+		gap, each = nearGap, nearReads
 	}
 	spans = join(spans, gap)
 	total := int64(0)
@@ -116,7 +118,7 @@ func (s *source) prefetch(spans []span, r *room) error {
 		return nil
 	}
 	var g errgroup.Group
-	for range min(spanReads, len(got)) - 1 {
+	for range min(spanReads, (len(got)+each-1)/each) - 1 {
 		g.Go(read)
 	}
 	err := read()

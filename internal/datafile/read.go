@@ -66,6 +66,9 @@ func (f *File) Read(ctx context.Context, names []string, batchRows int64) (_ arr
 
 // project is the schema of some columns.
 func (f *File) project(cols []int) *arrow.Schema {
+	if slices.Equal(cols, f.all) {
+		return f.schema
+	}
 	fields := make([]arrow.Field, len(cols))
 	for i, c := range cols {
 		fields[i] = f.schema.Field(c)

@@ -345,7 +345,7 @@ func (w *Writer) add(cols []arrow.Array, rows int64) error {
 
 // valuesPerLook is how many values of a column the library takes before it looks whether the page is full: enough of eight
 // bytes for a third of a page. It is also the fewest that a page of a column of short texts has.
-func (o WriterOptions) valuesPerLook() int64 { return min(max(o.PageBytes/24, 16), 1024) }
+func (o WriterOptions) valuesPerLook() int64 { return min(max((o.PageBytes+23)/24, 16), 1024) }
 
 // step is how many rows to hand over at once. Values so wide that valuesPerLook of them overfill a page threefold are handed
 // over in fewer, for pages of that size, and no step is more than an eighth of a row group.
