@@ -146,10 +146,11 @@ func (t *Table) importPieces(ctx context.Context, p *pieces, stamp string, skip 
 		if err != nil {
 			return sum, err
 		}
-		_, info, err := l.Append(ctx, piece, o)
+		l, info, err := l.Append(ctx, piece, o)
 		if err != nil {
 			return sum, err
 		}
+		t.db.env.Committed(ctx, l)
 		sum.Rows, sum.Bytes, sum.Files = sum.Rows+info.Rows, sum.Bytes+info.Bytes, sum.Files+info.Files
 		if info.SnapshotID != 0 {
 			sum.SnapshotID = info.SnapshotID

@@ -2,7 +2,8 @@
 // Apache Iceberg tables that every other engine reads.
 //
 // The nouns: a DB is an open warehouse, a directory that holds tables. A Table is one table, at the newest version at the
-// time of each call. A Query is one retrieval being built. Rows is an answer, a stream of Arrow record batches.
+// time of each call. An Index makes lookups in a table fast and never changes an answer. A Query is one retrieval being
+// built. Rows is an answer, a stream of Arrow record batches.
 //
 //	db, err := overlake.Open(ctx, "warehouse", overlake.Options{})
 //	defer db.Close()

@@ -14,6 +14,7 @@ import (
 
 	"github.com/overlakedb/overlake"
 	"github.com/overlakedb/overlake/internal/render"
+	"github.com/overlakedb/overlake/internal/sql"
 )
 
 var rewrite = flag.Bool("rewrite", false, "rewrite the answers in testdata/sql")
@@ -426,4 +427,18 @@ func ExampleTable_Query() {
 	// 3 0.524 <nil>
 	// 1 0.447 <nil>
 	// 2 0.033 <nil>
+}
+
+// TestSettingsPage compares the guide's list of settings with the settings.
+func TestSettingsPage(t *testing.T) {
+	page, err := os.ReadFile("docs/guide/sql.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range sql.Settings() {
+		row := strings.ReplaceAll("| `"+s[0]+"` | "+s[1]+" | "+s[2]+" |\n", "|  |", "| |")
+		if !strings.Contains(string(page), row) {
+			t.Errorf("docs/guide/sql.md does not say\n%s", row)
+		}
+	}
 }

@@ -113,7 +113,8 @@ func (p *program) with(ctx context.Context, readOnly bool, f func(db *overlake.D
 		return err
 	}
 	db, err := overlake.Open(ctx, p.warehouse, overlake.Options{
-		ReadOnly: p.readOnly || readOnly, Catalog: p.catalog, MemoryLimit: memory, Threads: p.threads, Export: p.export, Events: p.warn,
+		// The sqlite catalog cannot be opened without writing.
+		ReadOnly: p.readOnly || readOnly && p.catalog != "sqlite", Catalog: p.catalog, MemoryLimit: memory, Threads: p.threads, Export: p.export, Events: p.warn,
 	})
 	if err != nil {
 		return err

@@ -60,7 +60,10 @@ func (q *statement) explain(c *cursor) (*Result, error) {
 		say("scan %s: snapshot %d, %d files, %d pruned by partition, %d pruned by statistics, %d pruned by index, %d scanned (%d rows, %s), %s", s.id, p.SnapshotID,
 			p.Total, p.PrunedByPartition, p.PrunedByStats, pruned, len(scanned.Files), scanned.Rows, size(scanned.Bytes), s.via)
 		if a := s.access; a != nil {
-			if len(a.Used) > 0 {
+			switch {
+			case len(a.Used) > 0 && a.Rows > 0 && len(a.Fetch) == 0:
+				say("  index %s: %d of %d files asked, %d rows counted", strings.Join(a.Used, ", "), a.Covered, len(p.Files), a.Rows)
+			case len(a.Used) > 0:
 				say("  index %s: %d of %d files asked, %d rows of %d files to fetch", strings.Join(a.Used, ", "), a.Covered, len(p.Files), a.Rows, len(a.Fetch))
 			}
 			for _, r := range a.Why {

@@ -340,6 +340,9 @@ func (r *resolver) baseTable(n node, with *ctes, sc *scope) error {
 	if v, err := findView(schema, name); err != nil {
 		return err
 	} else if v != nil {
+		if n["at_clause"] != nil {
+			return errs.New(errs.Unsupported, "sql.table", "a system table has no older states", errs.On(v.schema+"."+v.name))
+		}
 		sql, err := r.q.systemView(v)
 		if err != nil {
 			return err
