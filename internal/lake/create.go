@@ -17,7 +17,33 @@ import (
 
 // newMetadata is the first version of a table.
 func newMetadata(spec CreateSpec, location string) (table.Metadata, error) {
-	sc, props, err := toIceberg(spec.Schema)
+	s, err := shapeOf(spec, 2, 0, firstPartitionField-1)
+	if err != nil {
+		return nil, err
+	}
+	meta, err := table.NewMetadata(s.schema, s.partition, table.UnsortedSortOrder, location, s.props)
+	if err != nil {
+		return nil, errs.Wrap(errs.Invalid, "lake.create", err)
+	}
+	// Field ids may be assigned anew in NewMetadata; declarations follow the columns by name.
+	return redeclare(meta, s.schema)
+}
+
+// shape is what a CreateSpec says in Iceberg's terms.
+type shape struct {
+	schema    *iceberg.Schema
+	partition *iceberg.PartitionSpec
+	props     iceberg.Properties
+	version   int
+}
+
+// firstPartitionField is the first id of a partition field.
+const firstPartitionField = 1000
+
+// shapeOf checks a CreateSpec. The format version is otherwise where the spec names none; the ids of fields and partition
+// fields come behind the given ones.
+func shapeOf(spec CreateSpec, otherwise, lastField, lastPartitionField int) (*shape, error) {
+	sc, props, err := toIceberg(spec.Schema, lastField)
 	if err != nil {
 		return nil, err
 	}
@@ -32,7 +58,7 @@ func newMetadata(spec CreateSpec, location string) (table.Metadata, error) {
 		}
 	}
 	if version == 0 {
-		version = 2
+		version = otherwise
 	}
 	if version != 2 && version != 3 {
 		return nil, errs.New(errs.Unsupported, "lake.create", fmt.Sprintf("tables are written in format version 2 or 3, not %d", version))
@@ -55,16 +81,8 @@ func newMetadata(spec CreateSpec, location string) (table.Metadata, error) {
 	if err := checkProperties(props); err != nil {
 		return nil, err
 	}
-	pspec, err := partitionSpec(sc, spec.Partition)
-	if err != nil {
-		return nil, err
-	}
-	meta, err := table.NewMetadata(sc, pspec, table.UnsortedSortOrder, location, props)
-	if err != nil {
-		return nil, errs.Wrap(errs.Invalid, "lake.create", err)
-	}
-	// Field ids may be assigned anew in NewMetadata; declarations follow the columns by name.
-	return redeclare(meta, sc)
+	pspec, err := partitionSpec(sc, spec.Partition, lastPartitionField)
+	return &shape{sc, pspec, props, version}, err
 }
 
 // withDefaults gives columns their defaults.
@@ -158,7 +176,7 @@ func redeclare(meta table.Metadata, before *iceberg.Schema) (table.Metadata, err
 	return table.UpdateTableMetadata(meta, []table.Update{table.NewRemovePropertiesUpdate(remove), table.NewSetPropertiesUpdate(set)}, "")
 }
 
-func partitionSpec(sc *iceberg.Schema, fields []PartitionField) (*iceberg.PartitionSpec, error) {
+func partitionSpec(sc *iceberg.Schema, fields []PartitionField, last int) (*iceberg.PartitionSpec, error) {
 	if len(fields) == 0 {
 		return iceberg.UnpartitionedSpec, nil
 	}
@@ -187,7 +205,7 @@ func partitionSpec(sc *iceberg.Schema, fields []PartitionField) (*iceberg.Partit
 				name += "_" + kind
 			}
 		}
-		out = append(out, iceberg.PartitionField{SourceIDs: []int{src.ID}, FieldID: 1000 + i, Name: name, Transform: tr})
+		out = append(out, iceberg.PartitionField{SourceIDs: []int{src.ID}, FieldID: last + 1 + i, Name: name, Transform: tr})
 	}
 	spec := iceberg.NewPartitionSpec(out...)
 	return &spec, nil

@@ -60,10 +60,11 @@ func (t *Table) toArrow(s *iceberg.Schema) (*arrow.Schema, error) {
 	return arrow.NewSchema(fields, nil), nil
 }
 
-// toIceberg turns the schema of a new table into Iceberg's and returns the properties that declare its vectors.
-func toIceberg(sc *arrow.Schema) (*iceberg.Schema, map[string]string, error) {
+// toIceberg turns the schema of a new table into Iceberg's and returns the properties that declare its vectors. Field ids begin
+// behind last.
+func toIceberg(sc *arrow.Schema, last int) (*iceberg.Schema, map[string]string, error) {
 	fields := make([]iceberg.NestedField, sc.NumFields())
-	id := 0
+	id := last
 	next := func() int { id++; return id }
 	seen := map[string]bool{}
 	for i, f := range sc.Fields() {

@@ -3,6 +3,7 @@ package lake
 import (
 	"context"
 	"errors"
+	"slices"
 
 	"github.com/apache/arrow-go/v18/arrow/array"
 	"github.com/apache/iceberg-go"
@@ -67,7 +68,7 @@ func (t *Table) write(ctx context.Context, r array.RecordReader, opts WriteOptio
 		return t, info, nil
 	}
 	next, err := t.commitRetrying(ctx, func(cur *Table, made *ledger) (*Table, error) {
-		if err := samePartitioning(t, cur); err != nil {
+		if err := sameTable(t, cur); err != nil {
 			return nil, err
 		}
 		return cur.commitFiles(ctx, files, opts.Properties, replace, made)
@@ -93,9 +94,17 @@ func onTable(t *Table, err error) error {
 	return errs.With(err, errs.On(t.id.String()))
 }
 
-// samePartitioning lets files that were written for one version be committed to another. Columns that were added, dropped,
-// renamed or widened meanwhile do no harm: files name columns by id. Partition values do not follow a change.
-func samePartitioning(then, now *Table) error {
+// sameTable lets files that were written for one version be committed to another. Columns that were added, dropped, renamed
+// or widened meanwhile do no harm: files name columns by id. Partition values do not follow a change, and a table that was
+// replaced has none of the columns.
+func sameTable(then, now *Table) error {
+	kept := slices.ContainsFunc(then.meta.CurrentSchema().Fields(), func(f iceberg.NestedField) bool {
+		_, ok := now.meta.CurrentSchema().FindFieldByID(f.ID)
+		return ok
+	})
+	if !kept {
+		return lasting{errs.New(errs.Conflict, "lake.append", "the table was replaced while rows were written", errs.On(then.id.String()), errs.Hint("write the rows again"))}
+	}
 	same := then.meta.DefaultPartitionSpec() == now.meta.DefaultPartitionSpec()
 	spec := then.meta.PartitionSpec()
 	for _, f := range spec.Fields() {

@@ -111,14 +111,18 @@ func (q *statement) create(c *cursor) (*Result, error) {
 		return nil, c.errorf("expected columns or AS SELECT")
 	}
 	spec.Schema = arrow.NewSchema(fields, nil)
-	if replace {
-		if err := q.s.env.catalog.Drop(q.ctx, id); err != nil && !errs.Is(err, errs.NotFound) {
-			return nil, err
-		}
-	}
 	t, err := q.s.env.catalog.Create(q.ctx, id, spec)
-	if quiet && errs.Is(err, errs.Exists) {
+	switch {
+	case errs.Is(err, errs.Exists) && quiet:
 		return done("CREATE TABLE", -1), nil
+	case errs.Is(err, errs.Exists) && replace:
+		old, err := q.s.env.catalog.Load(q.ctx, id)
+		if err == nil {
+			if old, _, err = old.Replace(q.ctx, spec, nil, lake.WriteOptions{}); err == nil {
+				q.s.env.Committed(q.ctx, old)
+			}
+		}
+		return done("CREATE TABLE", -1), err
 	}
 	if err != nil {
 		return nil, err
@@ -135,7 +139,7 @@ func (q *statement) createAs(c *cursor, id lake.Ident, spec lake.CreateSpec, fie
 	if len(fields) > 0 {
 		return nil, errs.New(errs.Unsupported, "sql.create", "columns together with AS", errs.Hint("name and cast the columns in the SELECT"))
 	}
-	_, err := q.s.env.catalog.Load(q.ctx, id)
+	old, err := q.s.env.catalog.Load(q.ctx, id)
 	switch {
 	case err == nil && quiet:
 		return done("CREATE TABLE", 0), nil
@@ -150,25 +154,26 @@ func (q *statement) createAs(c *cursor, id lake.Ident, spec lake.CreateSpec, fie
 	}
 	defer rows.Close()
 	spec.Schema = rows.Schema()
-	if replace {
-		// The query may read the table that it replaces, so this is one overwrite.
-		if t, err := q.s.env.catalog.Load(q.ctx, id); err == nil {
-			if !sameColumns(t.Schema(), spec.Schema) {
-				return nil, errs.New(errs.Unsupported, "sql.create", "CREATE OR REPLACE TABLE with other columns than the table has", errs.On(id.String()), errs.Hint("drop the table first"))
-			}
-			t, info, err := t.Overwrite(q.ctx, &reader{rows}, lake.WriteOptions{})
-			if err == nil {
-				q.s.env.Committed(q.ctx, t)
-			}
-			return done("CREATE TABLE", info.Rows), err
+	var t *lake.Table
+	if old == nil {
+		t, err = q.s.env.catalog.Create(q.ctx, id, spec)
+		switch {
+		case errs.Is(err, errs.Exists) && quiet:
+			return done("CREATE TABLE", 0), nil // somebody else was faster
+		case errs.Is(err, errs.Exists) && replace:
+			old, err = q.s.env.catalog.Load(q.ctx, id)
+		}
+		if err != nil {
+			return nil, err
 		}
 	}
-	t, err := q.s.env.catalog.Create(q.ctx, id, spec)
-	if quiet && errs.Is(err, errs.Exists) {
-		return done("CREATE TABLE", 0), nil // somebody else was faster
-	}
-	if err != nil {
-		return nil, err
+	if old != nil {
+		// One commit: the query may read the table that it replaces, and so may everybody else until then.
+		after, info, err := old.Replace(q.ctx, spec, &reader{rows}, lake.WriteOptions{})
+		if err == nil {
+			q.s.env.Committed(q.ctx, after)
+		}
+		return done("CREATE TABLE", info.Rows), err
 	}
 	t, info, err := t.Append(q.ctx, &reader{rows}, lake.WriteOptions{})
 	if err == nil {
@@ -180,18 +185,6 @@ func (q *statement) createAs(c *cursor, id lake.Ident, spec lake.CreateSpec, fie
 	}
 	q.s.env.Committed(q.ctx, t)
 	return done("CREATE TABLE", info.Rows), nil
-}
-
-func sameColumns(a, b *arrow.Schema) bool {
-	if a.NumFields() != b.NumFields() {
-		return false
-	}
-	for i, f := range a.Fields() {
-		if f.Name != b.Field(i).Name {
-			return false
-		}
-	}
-	return true
 }
 
 // reader gives a result to the lake as a record reader.
