@@ -303,6 +303,7 @@ func TestIndexesAgreeWithTheEngine(t *testing.T) {
 					t.Fatalf("seed %d, round %d, %s", seed, round, shape.name)
 				}
 			}
+			t.Logf("%s: %+v", shape.name, sum)
 		}
 	}
 	t.Logf("%+v", sum)

@@ -110,7 +110,7 @@ func (p *pusher) expr(n node) (e predicate.Expr, exact bool) {
 		}
 	case "COMPARE_BETWEEN":
 		in := child(n, "input")
-		if a, b := p.q.operand(child(n, "lower")), p.q.operand(child(n, "upper")); a != nil && b != nil && !alike(a, b) {
+		if a, b := p.q.operand(child(n, "lower")), p.q.operand(child(n, "upper")); a == nil || b == nil || !alike(a, b) {
 			break // the engine compares all three as one type, which may round them
 		}
 		low, a := p.compare(in, predicate.Ge, child(n, "lower"))
