@@ -58,6 +58,10 @@ type Options struct {
 	// IndexCache bounds the opened parts of indexes that are kept for queries, in bytes; 0 means 128 MiB.
 	IndexCache int64
 
+	// IndexByHand keeps builds of indexes from beginning after commits: CREATE INDEX, REINDEX and BuildIndexes build, and files
+	// that were written since are scanned.
+	IndexByHand bool
+
 	// Events is told what no call fails for: indexes found damaged, files that could not be indexed. It is called from
 	// several goroutines; nil ignores events.
 	Events func(Event)

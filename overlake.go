@@ -102,7 +102,7 @@ func Open(ctx context.Context, warehouse string, opts Options) (_ *DB, err error
 		return nil, err
 	}
 	db.closers = append(db.closers, db.engine.Close)
-	o := overlay.Options{Memory: opts.IndexMemory, Cache: opts.IndexCache, SpillDir: opts.SpillDir}
+	o := overlay.Options{Memory: opts.IndexMemory, Cache: opts.IndexCache, SpillDir: opts.SpillDir, ByHand: opts.IndexByHand}
 	if opts.Events != nil {
 		o.Events = func(e overlay.Event) { opts.Events(Event(e)) }
 	}

@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"math"
 	"math/big"
+	"strings"
 
 	"github.com/apache/arrow-go/v18/arrow/decimal128"
 	"github.com/apache/iceberg-go"
@@ -229,6 +230,37 @@ func bindLiteral(v predicate.Value, t iceberg.Type) (literalRange, bool) {
 		return exactly(datum{kind: bytesDatum, b: v}), true
 	}
 	return literalRange{}, false
+}
+
+// fit tells whether the engine compares constants with a column without rounding one of them: a decimal has at most 38
+// digits, and where the digits before the point and those behind it are more, it cuts behind the point. Beside a
+// floating-point number whole numbers become one.
+func fit(values []predicate.Value, t iceberg.Type) bool {
+	whole, scale := 19, 0
+	d, isDecimal := t.(iceberg.DecimalType)
+	if isDecimal {
+		whole, scale = d.Precision()-d.Scale(), d.Scale()
+	}
+	decimals, floats, large := isDecimal, false, false
+	for _, v := range values {
+		switch v := v.(type) {
+		case int64:
+			whole = max(whole, 19)
+			large = large || v >= 1<<53 || v <= -(1<<53)
+		case float64:
+			floats = true
+		case predicate.Typed:
+			if v.Type == "decimal" {
+				decimals = true
+				before, behind, _ := strings.Cut(strings.TrimLeft(v.Text, "+-"), ".")
+				whole, scale = max(whole, len(before)), max(scale, len(behind))
+			}
+		}
+	}
+	if floats && (decimals || large) {
+		return false
+	}
+	return !decimals || whole+scale <= 38
 }
 
 // bindFloat widens a constant by one unit in the last place, in the column's precision, unless it is a whole number: the

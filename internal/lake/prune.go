@@ -149,6 +149,12 @@ func bindCompare(column string, op predicate.Op, values []predicate.Value, s *ic
 	if !ok || kindOf(f.Type) == noDatum {
 		return allNode
 	}
+	switch f.Type.(type) {
+	case iceberg.Int32Type, iceberg.Int64Type, iceberg.DecimalType:
+		if !fit(values, f.Type) {
+			return allNode
+		}
+	}
 	l := leaf{field: f, op: [...]leafOp{leafIn, leafNotIn, leafLt, leafLe, leafGt, leafGe}[op]}
 	for _, v := range values {
 		r, ok := bindLiteral(v, f.Type)
@@ -361,6 +367,9 @@ func (t *partitionTest) span(lower, upper datum, hasLower, hasUpper bool) span {
 		case intDatum:
 			s.hi.i += int64(t.width) - 1
 			s.hasHi = hasUpper && s.hi.i >= upper.i
+			// The least numbers of a type have no multiple below them: what writers compute for them wraps to the greatest.
+			w := int64(t.width)
+			s.hasLo = hasLower && hasUpper && upper.i <= math.MaxInt64-w && !(upper.i > math.MaxInt32-w && upper.i <= math.MaxInt32)
 		case decimalDatum:
 			s.hasHi = false // unscaled widths are rare enough to leave the upper end open
 		case bytesDatum:

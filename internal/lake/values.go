@@ -57,12 +57,26 @@ func literalOf(v predicate.Value, t iceberg.Type) (iceberg.Literal, bool) {
 
 func typedLiteral(v predicate.Typed, t iceberg.Type) (iceberg.Literal, bool) {
 	switch t := t.(type) {
+	case iceberg.StringType:
+		return iceberg.NewLiteral(v.Text), v.Type == "varchar"
 	case iceberg.DateType:
 		if v.Type == "date" {
 			return parseLiteral(v.Text, t)
 		}
 	case iceberg.TimestampType, iceberg.TimestampTzType, iceberg.TimestampNsType, iceberg.TimestampTzNsType:
-		if v.Type == "date" || v.Type == "timestamp" || v.Type == "timestamptz" {
+		if v.Type == "date" {
+			return dateLiteral(v.Text, t)
+		}
+		// A cast reads microseconds, and without a zone in its type it passes over one in the text.
+		as := iceberg.Type(iceberg.PrimitiveTypes.Timestamp)
+		if v.Type == "timestamptz" {
+			if as = iceberg.PrimitiveTypes.TimestampTz; isNanos(t) {
+				return nil, false
+			}
+		} else if v.Type != "timestamp" {
+			return nil, false
+		}
+		if _, ok := parseLiteral(v.Text, as); ok {
 			return parseLiteral(v.Text, t)
 		}
 	case iceberg.TimeType:
@@ -88,6 +102,14 @@ func typedLiteral(v predicate.Typed, t iceberg.Type) (iceberg.Literal, bool) {
 		}
 	}
 	return nil, false
+}
+
+// dateLiteral is a date as a moment. A cast to a date takes the time of the day away, so there may be none.
+func dateLiteral(text string, t iceberg.Type) (iceberg.Literal, bool) {
+	if _, ok := parseLiteral(text, iceberg.PrimitiveTypes.Date); !ok {
+		return nil, false
+	}
+	return parseLiteral(text, t)
 }
 
 func integer(v predicate.Value) (int64, bool) {
@@ -118,6 +140,17 @@ var timeLayouts = []string{
 	"2006-01-02 15:04:05Z07:00", "2006-01-02T15:04:05Z07:00", "2006-01-02 15:04:05Z07",
 }
 
+func isNanos(t iceberg.Type) bool {
+	switch t.(type) {
+	case iceberg.TimestampNsType, iceberg.TimestampTzNsType:
+		return true
+	}
+	return false
+}
+
+// zoned is the first of timeLayouts with a zone.
+const zoned = 5
+
 // parseLiteral reads dates, times and identifiers as SQL does with the time zone UTC. Go's parser takes fractions of a
 // second wherever seconds stand.
 func parseLiteral(s string, t iceberg.Type) (iceberg.Literal, bool) {
@@ -129,7 +162,7 @@ func parseLiteral(s string, t iceberg.Type) (iceberg.Literal, bool) {
 	case iceberg.TimeType:
 		for _, l := range []string{"15:04", "15:04:05"} {
 			if v, err := time.Parse(l, s); err == nil {
-				return iceberg.NewLiteral(iceberg.Time(v.Sub(v.Truncate(24 * time.Hour)).Microseconds())), true
+				return iceberg.NewLiteral(iceberg.Time(v.Sub(v.Truncate(24 * time.Hour)).Microseconds())), v.Nanosecond()%1000 == 0
 			}
 		}
 		return nil, false
@@ -138,6 +171,12 @@ func parseLiteral(s string, t iceberg.Type) (iceberg.Literal, bool) {
 		v, err := time.Parse(l, s)
 		if err != nil {
 			continue
+		}
+		switch t.(type) {
+		case iceberg.TimestampType, iceberg.TimestampNsType:
+			if i >= zoned {
+				return nil, false // the engine passes over the zone
+			}
 		}
 		switch t.(type) {
 		case iceberg.DateType:

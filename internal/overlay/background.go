@@ -61,7 +61,7 @@ func (s *Set) Builds() []Running {
 // Follow builds in the background what the indexes of a table lack. It is called after a commit, and costs nothing when the
 // table has no index.
 func (s *Set) Follow(ctx context.Context, t *lake.Table) {
-	if s.write == nil || t.ReadOnly() {
+	if s.write == nil || s.opts.ByHand || t.ReadOnly() {
 		return
 	}
 	v, err := s.Of(t).version(ctx)

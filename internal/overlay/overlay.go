@@ -58,6 +58,8 @@ type Options struct {
 	Cache int64
 	// SpillDir is where builds put what does not fit into memory; "" means the system's directory for temporary files.
 	SpillDir string
+	// ByHand keeps Follow from building.
+	ByHand bool
 	// Events is told of damage; nil ignores it. It is called by several goroutines.
 	Events func(Event)
 }

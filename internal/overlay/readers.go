@@ -98,21 +98,26 @@ func (c *readers) read(ctx context.Context, a *Artifact) (*reader, int64, error)
 	r := &reader{rows: a.Rows}
 	src := section{b: c.bundles, a: a}
 	var size, rows int64
+	var sum uint32
 	var err error
 	switch a.Type {
 	case blobType(Bitmap):
 		if r.bitmap, err = bitmap.Open(ctx, src, a.Length); err == nil {
-			size, rows = r.bitmap.Memory(), r.bitmap.Stats().Rows
+			size, rows, sum = r.bitmap.Memory(), r.bitmap.Stats().Rows, r.bitmap.Sum()
 		}
 	case blobType(Bloom):
 		if r.bloom, err = bloom.Open(ctx, src, a.Length); err == nil {
-			size, rows = r.bloom.Memory(), r.bloom.Stats().Rows
+			size, rows, sum = r.bloom.Memory(), r.bloom.Stats().Rows, r.bloom.Sum()
 		}
 	default:
 		err = errs.New(errs.Unsupported, "overlay.open", "the artifact is of a kind that this version does not know", errs.On(a.Type))
 	}
 	if err == nil && rows != a.Rows {
 		err = errs.Newf(errs.Corrupt, "overlay.open", "the artifact has %d rows, the manifest says %d", rows, a.Rows)
+	}
+	// An artifact that is well may still be another one, when bundles were exchanged.
+	if got := fmt.Sprintf("%08x", sum); err == nil && got != a.CRC {
+		err = errs.Newf(errs.Corrupt, "overlay.open", "the artifact has the checksum %s, the manifest says %s", got, a.CRC)
 	}
 	return r, size + 1024, err
 }

@@ -110,6 +110,9 @@ func (p *pusher) expr(n node) (e predicate.Expr, exact bool) {
 		}
 	case "COMPARE_BETWEEN":
 		in := child(n, "input")
+		if a, b := p.q.operand(child(n, "lower")), p.q.operand(child(n, "upper")); a == nil || b == nil || !alike(a, b) {
+			break // the engine compares all three as one type, which may round them
+		}
 		low, a := p.compare(in, predicate.Ge, child(n, "lower"))
 		high, b := p.compare(in, predicate.Le, child(n, "upper"))
 		return predicate.Conjoin(low, high), a && b
@@ -155,8 +158,8 @@ func (p *pusher) in(n node) (predicate.Expr, bool) {
 	in := predicate.In{Column: col}
 	for _, c := range children[1:] {
 		x, _ := c.(node)
-		v := p.q.constant(x)
-		if v == nil {
+		v := p.q.operand(x)
+		if v == nil || len(in.Values) > 0 && !alike(in.Values[0], v) {
 			return predicate.True{}, false
 		}
 		if all, ok := p.q.list(v); ok {
@@ -219,7 +222,8 @@ func (p *pusher) function(n node) (predicate.Expr, bool) {
 		if i := strings.IndexAny(text, `%_\`); i > 0 {
 			return predicate.StartsWith{Column: col, Prefix: text[:i]}, text[i:] == "%"
 		} else if i < 0 {
-			return predicate.Compare{Column: col, Op: predicate.Eq, Value: text}, true
+			// Of a column of another type LIKE sees the text, and two texts may be one value.
+			return predicate.Compare{Column: col, Op: predicate.Eq, Value: predicate.Typed{Type: "varchar", Text: text}}, true
 		}
 	}
 	return predicate.True{}, false
@@ -236,6 +240,46 @@ func (p *pusher) compare(l node, op predicate.Op, r node) (predicate.Expr, bool)
 		}
 	}
 	return predicate.True{}, false
+}
+
+// operand is a constant among several that are compared with one value: all get one type. A bare string takes the type of
+// the others; a parameter and a cast to VARCHAR do not.
+func (q *statement) operand(n node) predicate.Value {
+	v := q.constant(n)
+	if s, ok := v.(string); ok && str(n, "class") != "CONSTANT" {
+		return predicate.Typed{Type: "varchar", Text: s}
+	}
+	return v
+}
+
+// alike tells whether two constants have one type before the engine gives them one.
+func alike(a, b predicate.Value) bool {
+	switch a := a.(type) {
+	case bool:
+		_, ok := b.(bool)
+		return ok
+	case int64:
+		_, ok := b.(int64)
+		return ok || isDecimal(b)
+	case float64:
+		_, ok := b.(float64)
+		return ok
+	case string:
+		_, ok := b.(string)
+		return ok
+	case predicate.Typed:
+		if _, whole := b.(int64); whole {
+			return isDecimal(a)
+		}
+		other, ok := b.(predicate.Typed)
+		return ok && a.Type == other.Type
+	}
+	return false
+}
+
+func isDecimal(v predicate.Value) bool {
+	d, ok := v.(predicate.Typed)
+	return ok && d.Type == "decimal"
 }
 
 // column is the name of a column of the table, when the expression is one and no other table of the FROM clause could be

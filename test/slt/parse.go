@@ -15,6 +15,7 @@
 //	let NAME                     the next lines are a query with one value; ${NAME} stands for it from here on
 //	snapshot NAME TABLE          ${NAME} is the table's snapshot from here on, and ${NAME.time} its time
 //	halt                         what follows is not run
+//	coverage none                the script says what it wants of indexes itself; others are run three times, see Coverage
 //
 // Values are written so that one line holds them: NULL for SQL's NULL, (empty) for the empty string, and \n, \t and \\ for
 // the characters that would break a line. A text that reads NULL or (empty) itself gets a backslash before it.
@@ -77,6 +78,12 @@ func Parse(script string) ([]Record, error) {
 		switch words[0] {
 		case "halt":
 			return out, nil
+		case "coverage":
+			if line != uncovered {
+				return nil, fmt.Errorf("line %d: only %q can be said of coverage", i+1, uncovered)
+			}
+			i++
+			continue
 		case "fails":
 			if fails = strings.TrimSpace(strings.TrimPrefix(line, "fails")); fails == "" {
 				return nil, fmt.Errorf("line %d: fails needs a reason", i+1)
@@ -129,6 +136,14 @@ func Parse(script string) ([]Record, error) {
 		out = append(out, r)
 	}
 	return out, nil
+}
+
+// uncovered is the line of a script that is run without indexes of the runner's.
+const uncovered = "coverage none"
+
+// Coverage tells whether a script may be run once more with indexes over its tables: the answers must stay.
+func Coverage(script string) bool {
+	return !strings.Contains("\n"+script, "\n"+uncovered+"\n")
 }
 
 // head reads the first line of a record.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strconv"
 	"strings"
 	"testing"
@@ -64,6 +65,103 @@ func errorText(err error) string {
 	return s
 }
 
+// The states of coverage that a script is run in.
+const (
+	none = "no index"
+	half = "about half the files in indexes"
+	full = "all in indexes"
+)
+
+// covering gives every table that a script makes indexes over all its columns, and builds them after each statement that
+// writes. With half, it builds when a table has 1, 4, 7 … files, and every second table's when it has 2, 5, 8 …: so there
+// are tables without, with a few of their files and with all in indexes.
+type covering struct {
+	overlakeRunner
+	half   bool
+	tables map[string]int  // by name, counted as they come
+	known  map[string]bool // columns of tables with an index, or that can have none
+}
+
+var writing = regexp.MustCompile(`(?i)^\s*(CREATE|INSERT|ALTER|COPY|DROP|WITH|FROM)\b`)
+
+func (c *covering) Exec(ctx context.Context, sql string) (slt.Answer, error) {
+	a, err := c.overlakeRunner.Exec(ctx, sql)
+	if err == nil && writing.MatchString(sql) && a.Columns == nil {
+		if err := c.cover(ctx); err != nil {
+			return a, fmt.Errorf("the indexes after this statement: %w", err)
+		}
+	}
+	return a, err
+}
+
+func (c *covering) cover(ctx context.Context) error {
+	names, err := c.db.Tables(ctx)
+	if err != nil {
+		return err
+	}
+	for _, name := range names {
+		t, err := c.db.Table(ctx, name)
+		if err != nil {
+			return err
+		}
+		if err := c.define(ctx, t); err != nil {
+			return err
+		}
+		if files, err := t.Files(ctx); err != nil || c.half && len(files)%3 != 1+c.tables[t.Name()]%2 {
+			if err != nil {
+				return err
+			}
+			continue
+		}
+		if err := t.BuildIndexes(ctx, nil, false, nil); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// define gives the columns of a table indexes: bitmaps, a Bloom filter for every third, and one over the first two.
+func (c *covering) define(ctx context.Context, t *overlake.Table) error {
+	sc, err := t.Schema(ctx)
+	if err != nil {
+		return err
+	}
+	id, err := t.Location(ctx)
+	if err != nil {
+		return err
+	}
+	if _, ok := c.tables[t.Name()]; !ok {
+		c.tables[t.Name()] = len(c.tables)
+	}
+	var first []string
+	for i, f := range sc.Fields() {
+		field, _ := f.Metadata.GetValue("PARQUET:field_id")
+		key := id + " " + field
+		if c.known[key] {
+			continue
+		}
+		c.known[key] = true
+		kind := "bitmap"
+		if i%3 == 2 {
+			kind = "bloom"
+		}
+		_, err := t.AddIndex(ctx, overlake.IndexSpec{Name: "cover_" + field, Kind: kind, Columns: []string{f.Name}})
+		if overlake.KindOf(err) == overlake.KindUnsupported {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		if first = append(first, f.Name); len(first) == 2 && i == 1 {
+			if _, err := t.AddIndex(ctx, overlake.IndexSpec{Name: "cover_pair", Columns: first}); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// Scripts are run without indexes, with half of what they write in indexes, and with all of it: the answers are the same.
 func TestScripts(t *testing.T) {
 	scripts, err := filepath.Glob("testdata/*.slt")
 	if err != nil {
@@ -79,38 +177,112 @@ func TestScripts(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			export := t.TempDir()
-			db, err := overlake.Open(t.Context(), t.TempDir(), overlake.Options{Export: []string{export}})
+			runScript(t, path, string(text), none)
+			if !slt.Coverage(string(text)) || *rewriteFlag {
+				return
+			}
+			for _, coverage := range []string{half, full} {
+				t.Run(coverage, func(t *testing.T) { runScript(t, path, string(text), coverage) })
+			}
+		})
+	}
+}
+
+func runScript(t *testing.T, path, text, coverage string) {
+	name := strings.TrimSuffix(filepath.Base(path), ".slt")
+	export := t.TempDir()
+	opts := overlake.Options{Export: []string{export}, IndexByHand: coverage != none}
+	if coverage != none {
+		opts.Events = func(e overlake.Event) { t.Errorf("event without damage: %+v", e) }
+	}
+	db, err := overlake.Open(t.Context(), t.TempDir(), opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := db.Close(); err != nil {
+			t.Error(err)
+		}
+	}()
+	if strings.HasPrefix(name, "docs_") {
+		o := overlake.ImportOptions{Vectors: map[string]int{"vector": 384}}
+		if _, _, err := db.Import(t.Context(), "docs", testenv.Examples(t, "fiori-docs", "docs.parquet"), o); err != nil {
+			t.Fatal(err)
+		}
+	}
+	r := overlakeRunner{db, db.Session()}
+	var runner slt.Runner = r
+	if coverage != none {
+		c := &covering{overlakeRunner: r, half: coverage == half, tables: map[string]int{}, known: map[string]bool{}}
+		if _, err := r.Exec(t.Context(), "SET use_index = 'on'"); err != nil {
+			t.Fatal(err)
+		}
+		if err := c.cover(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		runner = c
+	}
+	res, err := slt.Run(t.Context(), text, runner, slt.Options{Name: "overlake", Vars: map[string]string{"export": export}, ErrorText: errorText})
+	if err != nil {
+		t.Fatalf("%s: %v", path, err)
+	}
+	for _, f := range res.Failures {
+		t.Errorf("%s, %s", path, f)
+	}
+	for _, d := range res.Defects {
+		t.Logf("%s, known defect, %s", path, d)
+	}
+	t.Logf("%s, %s: %d records passed, %d failed, %d known defects, %d left out", name, coverage, res.Passed, len(res.Failures), len(res.Defects), res.Skipped)
+	if *rewriteFlag && res.Rewritten != text {
+		if err := os.WriteFile(path, []byte(res.Rewritten), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// The states are what they say: without this the runs with indexes could agree because no index is there.
+func TestCoverageStates(t *testing.T) {
+	for _, coverage := range []string{half, full} {
+		t.Run(coverage, func(t *testing.T) {
+			db := ask.Open(t, t.TempDir(), overlake.Options{IndexByHand: true})
+			c := &covering{overlakeRunner: overlakeRunner{db, db.Session()}, half: coverage == half, tables: map[string]int{}, known: map[string]bool{}}
+			for _, s := range []string{"SET use_index = 'on'", "CREATE TABLE t (a INTEGER, b VARCHAR, c DATE, v FLOAT[])", "INSERT INTO t VALUES (1, 'x', '2026-01-01', [1])",
+				"INSERT INTO t VALUES (2, 'y', '2026-01-01', [1])", "INSERT INTO t VALUES (3, 'z', '2026-01-01', [1])"} {
+				if _, err := c.Exec(t.Context(), s); err != nil {
+					t.Fatal(err)
+				}
+			}
+			table, err := db.Table(t.Context(), "t")
 			if err != nil {
 				t.Fatal(err)
 			}
-			defer func() {
-				if err := db.Close(); err != nil {
-					t.Error(err)
-				}
-			}()
-			if strings.HasPrefix(name, "docs_") {
-				o := overlake.ImportOptions{Vectors: map[string]int{"vector": 384}}
-				if _, _, err := db.Import(t.Context(), "docs", testenv.Examples(t, "fiori-docs", "docs.parquet"), o); err != nil {
-					t.Fatal(err)
-				}
-			}
-			res, err := slt.Run(t.Context(), string(text), overlakeRunner{db, db.Session()},
-				slt.Options{Name: "overlake", Vars: map[string]string{"export": export}, ErrorText: errorText})
+			list, err := table.Indexes(t.Context())
 			if err != nil {
-				t.Fatalf("%s: %v", path, err)
+				t.Fatal(err)
 			}
-			for _, f := range res.Failures {
-				t.Errorf("%s, %s", path, f)
+			if len(list) != 4 {
+				t.Errorf("there are %d indexes, want a bitmap, a bitmap, a Bloom filter and one over two columns", len(list))
 			}
-			for _, d := range res.Defects {
-				t.Logf("%s, known defect, %s", path, d)
-			}
-			t.Logf("%s: %d records passed, %d failed, %d known defects, %d left out", name, res.Passed, len(res.Failures), len(res.Defects), res.Skipped)
-			if *rewriteFlag && res.Rewritten != string(text) {
-				if err := os.WriteFile(path, []byte(res.Rewritten), 0o644); err != nil {
-					t.Fatal(err)
+			for _, x := range list {
+				if open := x.Files - x.Covered; x.Files != 3 || coverage == full && open != 0 || coverage == half && open != 2 {
+					t.Errorf("%s covers %d of %d files", x.Name, x.Covered, x.Files)
 				}
+			}
+			a, err := c.Exec(t.Context(), "EXPLAIN SELECT * FROM t WHERE a = 3")
+			if err != nil {
+				t.Fatal(err)
+			}
+			text := ""
+			for _, r := range a.Rows {
+				for _, v := range r {
+					if v != nil {
+						text += *v + "\n"
+					}
+				}
+			}
+			// The third file, which the statistics leave, is scanned where no index covers it.
+			if scanned := strings.Contains(text, " 1 scanned"); scanned != (coverage == half) {
+				t.Errorf("with %s:\n%s", coverage, text)
 			}
 		})
 	}

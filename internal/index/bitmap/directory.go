@@ -64,6 +64,7 @@ type directory struct {
 	first              keyList // for the blocks behind those of NULLs
 	nulls              int64
 	headSize, fileSize int64
+	sum                uint32 // of the whole artifact
 }
 
 func (d *directory) enter(e entry) {

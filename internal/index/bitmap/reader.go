@@ -53,6 +53,7 @@ func Open(ctx context.Context, src Source, size int64) (*Reader, error) {
 	if err != nil {
 		return nil, corrupt(op, err.Error())
 	}
+	d.sum = d.sumWhole(dir, buf[n-tailSize:])
 	return &Reader{src: src, dir: d}, nil
 }
 

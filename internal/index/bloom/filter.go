@@ -93,6 +93,7 @@ func (h *head) write(out io.Writer, blocks []block) (Stats, error) {
 
 // Filter is an opened artifact. It is in memory as a whole, is never changed, and is safe for concurrent use.
 type Filter struct {
+	sum    uint32 // of the artifact
 	head   head
 	blocks []block
 	size   int64
@@ -151,7 +152,7 @@ func parse(b []byte) (*Filter, error) {
 	if crc32.Checksum(text, castagnoli) != binary.LittleEndian.Uint32(tail[16:]) {
 		return nil, corrupt("the checksum of its head is wrong")
 	}
-	f := &Filter{size: int64(size)}
+	f := &Filter{size: int64(size), sum: crc32.Checksum(b, castagnoli)}
 	if err := f.head.read(text, data); err != nil {
 		return nil, err
 	}
@@ -196,6 +197,9 @@ func (f *Filter) Kind() predicate.KeyKind { return f.head.kind }
 
 // Stats sum up the artifact.
 func (f *Filter) Stats() Stats { return f.head.stats(f.size) }
+
+// Sum is the CRC-32C of the artifact.
+func (f *Filter) Sum() uint32 { return f.sum }
 
 // Memory is how many bytes the filter holds.
 func (f *Filter) Memory() int64 { return int64(cap(f.blocks))*blockBytes + 128 }
