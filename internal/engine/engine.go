@@ -163,7 +163,7 @@ func (db *DB) open() error {
 	if C.ov_live_register(control) != 0 || C.ov_feed_register(control) != 0 {
 		return errs.New(errs.Internal, "engine.open", "cannot register the scan functions")
 	}
-	if err := db.registerVector(); err != nil {
+	if err := db.registerAliases(); err != nil {
 		return err
 	}
 	if err := db.openDoor(); err != nil {

@@ -21,7 +21,7 @@ import (
 	"github.com/overlakedb/overlake/internal/errs"
 )
 
-// TypeKey is the field metadata that names the type of a result column which is an alias, such as "vector".
+// TypeKey is the field metadata that names the type of a result column which is an alias: vector, halfvec or sparsevec.
 const TypeKey = "overlake.type"
 
 // Arg is a value for a parameter of a statement: $1, $2 … in order when Name is empty, else $Name. Values: nil, bool,
@@ -190,11 +190,8 @@ func (r *Result) readSchema() error {
 		f.Name = C.GoString(C.duckdb_column_name(&r.q.res, C.idx_t(i)))
 		t := C.duckdb_column_logical_type(&r.q.res, C.idx_t(i))
 		s, err := newSink(t)
-		if a := C.duckdb_logical_type_get_alias(t); a != nil {
-			if alias := C.GoString(a); alias == "vector" {
-				f.Metadata = arrow.NewMetadata([]string{TypeKey}, []string{alias})
-			}
-			C.duckdb_free(unsafe.Pointer(a))
+		if _, name := aliasOf(t); name != "" {
+			f.Metadata = arrow.NewMetadata([]string{TypeKey}, []string{name})
 		}
 		C.duckdb_destroy_logical_type(&t)
 		if err != nil {
