@@ -301,6 +301,24 @@ func (o *Output) Floats(i int, v []float32) {
 	o.used += n
 }
 
+// List sets row i to the list of FLOAT at row i of a column, NULL elements too.
+func (o *Output) List(i int, c *Column) {
+	at := o.used
+	o.Floats(i, c.Floats(i))
+	if !c.HasNullElement(i) {
+		return
+	}
+	child := C.duckdb_list_vector_get_child(o.v)
+	C.duckdb_vector_ensure_validity_writable(child)
+	words := unsafe.Pointer(C.duckdb_vector_get_validity(child))
+	off, n := c.entry(i)
+	for k := range n {
+		if !bit(c.childValid, off+k) {
+			*(*uint64)(unsafe.Add(words, (at+k)>>6<<3)) &^= 1 << ((at + k) & 63)
+		}
+	}
+}
+
 // Bytes sets row i to a BLOB.
 func (o *Output) Bytes(i int, b []byte) {
 	p := (*C.char)(unsafe.Pointer(unsafe.SliceData(b)))

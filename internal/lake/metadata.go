@@ -2,6 +2,7 @@ package lake
 
 import (
 	"context"
+	"strconv"
 	"strings"
 
 	"github.com/apache/iceberg-go/table"
@@ -25,10 +26,10 @@ func checkProperties(props map[string]string) error {
 			continue
 		}
 		if strings.HasPrefix(k, "overlake.column.") && strings.HasSuffix(k, ".type") {
-			if _, ok := VectorDim(v); ok {
+			if _, ok := ParseDeclared(v); ok {
 				continue
 			}
-			return errs.New(errs.Invalid, "lake.properties", "the type of a column can only be declared as vector or vector(n)", errs.On(k))
+			return errs.New(errs.Invalid, "lake.properties", "the type of a column cannot be declared as "+strconv.Quote(v), errs.On(k), errs.Hint("the types are %s", declarations))
 		}
 		return errs.New(errs.Unsupported, "lake.properties", "there is no such property", errs.On(k),
 			errs.Hint("properties that begin with overlake. are listed in docs/format/table-properties.md"))

@@ -55,17 +55,9 @@ func (q *statement) insert(c *cursor) (*Result, error) {
 	for i, f := range fields {
 		src := fmt.Sprintf("overlake_c%d", i)
 		names = append(names, src)
-		typ, err := duckType(f.Type, f.Metadata)
+		expr, err := assigned(f, src)
 		if err != nil {
 			return nil, err
-		}
-		expr := "CAST(" + src + " AS " + typ + ")"
-		if isVector(f) {
-			expr = "CAST(" + src + " AS vector)"
-			d, _ := f.Metadata.GetValue(declaredType)
-			if n, _ := lake.VectorDim(d); n > 0 {
-				expr = fmt.Sprintf("%s(%s, %d)", checkFunction, expr, n)
-			}
 		}
 		cols = append(cols, expr+" AS "+quoteIdent(f.Name))
 	}
@@ -132,12 +124,9 @@ func castCells(text string, fields []arrow.Field) ([]lex.Edit, error) {
 		if len(seen) == 0 || len(seen) == 1 && !seen[""] {
 			continue
 		}
-		typ, err := duckType(f.Type, f.Metadata)
+		typ, err := engineType(f)
 		if err != nil {
 			return nil, err
-		}
-		if isVector(f) {
-			typ = "vector"
 		}
 		for _, r := range rows {
 			if col >= len(r) || len(r[col]) == 0 || r[col][0].Is("DEFAULT") {

@@ -61,7 +61,7 @@ func FuzzWords(f *testing.F) {
 			lex.Splice(s, edits)
 		}
 		w := &rewriting{original: s, text: s}
-		if q.dialect(w) == nil && q.modifiers(w) == nil {
+		if q.dialect(w) == nil && q.casts(w) == nil {
 			for i := range len(w.text) {
 				if o := w.origin(i); o < 0 || o > len(s) {
 					t.Fatalf("byte %d of %q is %d of %q", i, w.text, o, s)

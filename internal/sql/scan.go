@@ -56,7 +56,7 @@ func (q *statement) scan(t *lake.Table, ref lake.Ref, filter predicate.Expr) (st
 	}
 	var b strings.Builder
 	// The SELECT around it hides read_parquet's virtual columns: filename would tell the engine's secret path.
-	b.WriteString("(SELECT *" + unpruned(plan) + " FROM read_parquet([")
+	b.WriteString("(SELECT *" + replaced(plan) + " FROM read_parquet([")
 	for i, p := range paths {
 		if i > 0 {
 			b.WriteString(", ")
@@ -65,12 +65,9 @@ func (q *statement) scan(t *lake.Table, ref lake.Ref, filter predicate.Expr) (st
 	}
 	b.WriteString("], schema = MAP {")
 	for i, f := range plan.Schema.Fields() {
-		typ, err := duckType(f.Type, f.Metadata)
+		typ, err := fileType(f)
 		if err != nil {
 			return "", errs.With(err, errs.On(f.Name))
-		}
-		if isVector(f) {
-			typ = "vector"
 		}
 		if i > 0 {
 			b.WriteString(", ")
@@ -109,14 +106,17 @@ func shadows(sc *arrow.Schema) bool {
 	})
 }
 
-// unpruned takes the columns that may hold NaN away from DuckDB's pruning: Parquet's statistics leave NaN out, and its
+// replaced replaces columns of read_parquet. It makes the values of declared types of what files hold (see loaded), and
+// takes the columns that may hold NaN away from DuckDB's pruning: Parquet's statistics leave NaN out, and its
 // reader skips a row group by them although NaN is larger than every number. Negating twice changes no value, and no
 // filter goes through it.
-func unpruned(plan *lake.Plan) string {
+func replaced(plan *lake.Plan) string {
 	var list []string
 	for _, f := range plan.Schema.Fields() {
 		if id := f.Type.ID(); (id == arrow.FLOAT32 || id == arrow.FLOAT64) && plan.MayHoldNaN(datafile.FieldID(f)) {
 			list = append(list, "-(-"+quoteIdent(f.Name)+") AS "+quoteIdent(f.Name))
+		} else if l := loaded(f); l != "" {
+			list = append(list, l+" AS "+quoteIdent(f.Name))
 		}
 	}
 	if list == nil {
@@ -128,12 +128,9 @@ func unpruned(plan *lake.Plan) string {
 func emptyScan(sc *arrow.Schema) (string, error) {
 	cols := make([]string, sc.NumFields())
 	for i, f := range sc.Fields() {
-		typ, err := duckType(f.Type, f.Metadata)
+		typ, err := engineType(f)
 		if err != nil {
 			return "", errs.With(err, errs.On(f.Name))
-		}
-		if isVector(f) {
-			typ = "vector"
 		}
 		cols[i] = "NULL::" + typ + " AS " + quoteIdent(f.Name)
 	}
@@ -199,8 +196,10 @@ func (q *statement) feed(t *lake.Table, ref lake.Ref, plan *lake.Plan) (string, 
 	cols := make([]string, plan.Schema.NumFields())
 	for i, f := range plan.Schema.Fields() {
 		cols[i] = quoteIdent(f.Name)
-		if isVector(f) {
-			cols[i] = listFunction + "(" + cols[i] + ") AS " + cols[i]
+		if d, ok := lake.DeclaredOf(f); ok && loaded(f) != "" {
+			cols[i] = loaded(f) + " AS " + cols[i]
+		} else if ok {
+			cols[i] = castFunction(d.Name) + "(" + cols[i] + ") AS " + cols[i]
 		} else if v, _ := f.Metadata.GetValue(icebergType); v == "uuid" {
 			cols[i] = "lower(hex(" + cols[i] + "))::UUID AS " + cols[i]
 		}

@@ -8,6 +8,7 @@ import (
 	"github.com/apache/arrow-go/v18/arrow/extensions"
 
 	"github.com/overlakedb/overlake/internal/errs"
+	"github.com/overlakedb/overlake/internal/lake"
 )
 
 // Field metadata keys that the rooms share (see internal/lake).
@@ -77,18 +78,61 @@ func duckType(t arrow.DataType, md arrow.Metadata) (string, error) {
 	return "", errs.Newf(errs.Unsupported, "sql.type", "columns of type %s cannot be queried with SQL", t)
 }
 
-// columnType is the type users see for a column: a declared vector keeps its declaration.
+// columnType is the type users see for a column: a declared type is told as it was declared.
 func columnType(f arrow.Field) (string, error) {
-	if d, ok := f.Metadata.GetValue(declaredType); ok {
+	if _, ok := lake.DeclaredOf(f); ok {
+		d, _ := f.Metadata.GetValue(declaredType)
 		return d, nil
 	}
 	return duckType(f.Type, f.Metadata)
 }
 
-// isVector reports whether a column was declared as a vector.
-func isVector(f arrow.Field) bool {
-	d, ok := f.Metadata.GetValue(declaredType)
-	return ok && (d == "vector" || strings.HasPrefix(d, "vector("))
+// engineType is the engine's name of the type that a column has in queries.
+func engineType(f arrow.Field) (string, error) {
+	d, ok := lake.DeclaredOf(f)
+	switch {
+	case !ok:
+		return duckType(f.Type, f.Metadata)
+	case d.Name == "bit":
+		return "BIT", nil
+	}
+	return d.Name, nil
+}
+
+// loaded is the expression that makes values of a declared type of those that files hold; "" where the files hold what
+// queries see, once the engine is told the type.
+func loaded(f arrow.Field) string {
+	name := quoteIdent(f.Name)
+	switch d, _ := lake.DeclaredOf(f); d.Name {
+	case "sparsevec":
+		return fmt.Sprintf("%s(%s.%s, %s.%s, %s.%s)", loadSparse, name, quoteIdent(lake.SparseSize), name, quoteIdent(lake.SparseIndices), name, quoteIdent(lake.SparseValues))
+	case "bit":
+		return fmt.Sprintf("%s(%s, %d)", loadBits, name, d.N)
+	}
+	return ""
+}
+
+// fileType is the engine's name of the type in which it reads a column from files.
+func fileType(f arrow.Field) (string, error) {
+	if loaded(f) != "" {
+		return duckType(f.Type, f.Metadata)
+	}
+	return engineType(f)
+}
+
+// assigned is the expression that gives a value the type of a column, as INSERT does.
+func assigned(f arrow.Field, value string) (string, error) {
+	d, ok := lake.DeclaredOf(f)
+	switch {
+	case !ok:
+		typ, err := duckType(f.Type, f.Metadata)
+		return "CAST(" + value + " AS " + typ + ")", err
+	case d.Name == "bit":
+		return bitsFunction + "(" + value + ")", nil // the length is the table's to check: no cast may mend it
+	case d.N > 0:
+		return fmt.Sprintf("%s(%s, %d)", castFunction(d.Name), value, d.N), nil
+	}
+	return castFunction(d.Name) + "(" + value + ")", nil
 }
 
 // quoteIdent writes a name so that the engine reads it as exactly that name.

@@ -63,3 +63,14 @@ func SameBits(a, b int) error {
 	}
 	return nil
 }
+
+// CheckPacked refuses bytes that are not n packed bits.
+func CheckPacked(packed []byte, n int) error {
+	if n < 0 || len(packed) != (n+7)/8 {
+		return fail(CodeData, "bit(%d) is %d bytes, not %d", n, (n+7)/8, len(packed))
+	}
+	if n%8 != 0 && packed[len(packed)-1]&(0xff>>(n%8)) != 0 {
+		return fail(CodeData, "unused bits of bit(%d) are set", n)
+	}
+	return nil
+}

@@ -1,0 +1,188 @@
+package sql
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/overlakedb/overlake/internal/engine"
+	"github.com/overlakedb/overlake/internal/errs"
+	"github.com/overlakedb/overlake/internal/sql/lex"
+	"github.com/overlakedb/overlake/internal/vec/pgvector"
+)
+
+// Casts to pgvector's types become calls of functions of ours, before the engine sees them: it drops a cast between types
+// that are one but for their names, and knows no numbers of dimensions. So do casts to FLOAT[], which may come from a vector.
+// Left alone are casts to lists of these types, and a bare BIT, which is the engine's, of any length.
+
+// castTypes are the types whose casts are rewritten.
+var castTypes = map[string]bool{"vector": true, "halfvec": true, "sparsevec": true, "bit": true}
+
+// castType is the type that a word names, when it is one of them.
+func castType(t lex.Token) (string, bool) {
+	if !t.IsIdent() {
+		return "", false
+	}
+	name := strings.ToLower(t.Name())
+	return name, castTypes[name]
+}
+
+// casts makes one pass for casts to pgvector's types, and for bit strings.
+func (q *statement) casts(w *rewriting) error {
+	tokens, err := lex.Tokens(w.text)
+	if err != nil {
+		return err
+	}
+	var edits []lex.Edit
+	// The last one first: of casts of casts, the outer one's words go around those of the inner one.
+	for i := len(tokens) - 1; i >= 0; i-- {
+		t := tokens[i]
+		var e []lex.Edit
+		switch typ, ok := castType(t); {
+		case isBits(t):
+			e = []lex.Edit{{Start: t.Start, End: t.End, New: bitsFunction + "(" + quoteText(t.Value()) + ")"}}
+		case ok && i > 0:
+			e, err = castEdits(w.text, tokens, i, typ)
+		case i > 0 && floatList(tokens, i):
+			e = around(tokens, i, i+2, floatsFunction)
+		}
+		if err != nil {
+			return err
+		}
+		edits = append(edits, e...)
+	}
+	w.splice(edits)
+	return nil
+}
+
+// isBits reports whether a word is a bit string: B'101'.
+func isBits(t lex.Token) bool { return t.Kind == lex.String && (t.Text[0] == 'B' || t.Text[0] == 'b') }
+
+// floatList reports whether FLOAT[] begins at a word.
+func floatList(tokens []lex.Token, i int) bool {
+	if !tokens[i].Is("FLOAT") && !tokens[i].Is("REAL") && !tokens[i].Is("FLOAT4") || i+2 >= len(tokens) {
+		return false
+	}
+	return tokens[i+1].Is("[") && tokens[i+2].Is("]") && !(i+3 < len(tokens) && tokens[i+3].Is("["))
+}
+
+// castOf finds the call of CAST or TRY_CAST whose type, behind AS, ends at a word: the index of its name, or -1.
+func castOf(tokens []lex.Token, last int) int {
+	if last+1 >= len(tokens) || !tokens[last+1].Is(")") {
+		return -1
+	}
+	if k := lex.Open(tokens, last+1); k > 0 && (tokens[k-1].Is("CAST") || tokens[k-1].Is("TRY_CAST")) {
+		return k - 1
+	}
+	return -1
+}
+
+// around puts a call around a cast, x::T or CAST(x AS T), whose type is the words from first to last.
+func around(tokens []lex.Token, first, last int, function string) []lex.Edit {
+	from, end := -1, tokens[last].End
+	switch p := tokens[first-1]; {
+	case p.Text == "::":
+		from = operand(tokens, first-2)
+	case p.Is("AS"):
+		if from = castOf(tokens, last); from >= 0 {
+			end = tokens[last+1].End
+		}
+	}
+	if from < 0 {
+		return nil
+	}
+	at := tokens[from].Start
+	return []lex.Edit{{Start: at, End: at, New: function + "("}, {Start: end, End: end, New: ")"}}
+}
+
+// castEdits turns x::T(n), CAST(x AS T(n)) and T(n) 'x' into a call, and without n too.
+func castEdits(text string, tokens []lex.Token, i int, typ string) ([]lex.Edit, error) {
+	prev := tokens[i-1]
+	cast, as := prev.Text == "::", prev.Is("AS")
+	last, dim := i, ""
+	if i+1 < len(tokens) && tokens[i+1].Is("(") {
+		args, end := lex.Args(tokens, i+1)
+		if end < 0 {
+			return nil, nil // the parser will tell
+		}
+		literal := !as && end+1 < len(tokens) && tokens[end+1].Kind == lex.String
+		if !cast && !as && !literal {
+			return nil, nil // a function of this name, or no type at all
+		}
+		n, err := modifier(text, tokens[i], typ, args)
+		if err != nil {
+			return nil, err
+		}
+		last, dim = end, ", "+strconv.FormatInt(n, 10)
+		if !cast && literal {
+			return []lex.Edit{{Start: tokens[i].Start, End: tokens[end].End, New: castFunction(typ) + "("}, {Start: tokens[end+1].End, End: tokens[end+1].End, New: dim + ")"}}, nil
+		}
+	}
+	if last+2 < len(tokens) && tokens[last+1].Is("[") && tokens[last+2].Is("]") {
+		if dim != "" && (cast || as) {
+			return nil, errs.With(lex.Errorf(text, tokens[i].Start, "lists of vectors take no number of dimensions"), errs.Hint("write %s[]", typ))
+		}
+		return nil, nil
+	}
+	if typ == "bit" && dim == "" {
+		return nil, nil
+	}
+	switch {
+	case cast:
+		at := tokens[operand(tokens, i-2)].Start
+		return []lex.Edit{{Start: at, End: at, New: castFunction(typ) + "("}, {Start: prev.Start, End: tokens[last].End, New: dim + ")"}}, nil
+	case as:
+		k := castOf(tokens, last)
+		if k < 0 {
+			return nil, nil
+		}
+		open, shut := castFunction(typ)+"(", dim
+		if tokens[k].Is("TRY_CAST") {
+			open, shut = "TRY("+open, dim+")"
+		}
+		return []lex.Edit{{Start: tokens[k].Start, End: tokens[k+1].End, New: open}, {Start: prev.Start, End: tokens[last].End, New: shut}}, nil
+	}
+	return nil, nil
+}
+
+// modifier reads n of T(n).
+func modifier(text string, at lex.Token, typ string, args [][]lex.Token) (int64, error) {
+	bad := func(message string) error { return lex.Errorf(text, at.Start, "%s", message) }
+	check := func(n int64) (int64, error) {
+		if err := pgvector.CheckModifier(typ, n); err != nil {
+			return 0, bad(err.Error())
+		}
+		return n, nil
+	}
+	if len(args) != 1 || len(args[0]) == 0 {
+		return 0, bad("invalid type modifier")
+	}
+	a := args[0]
+	switch {
+	case len(a) == 1 && a[0].Kind == lex.String:
+		n, err := strconv.ParseInt(a[0].Value(), 10, 32)
+		if err != nil {
+			return 0, bad(fmt.Sprintf("invalid input syntax for type integer: \"%s\"", a[0].Value()))
+		}
+		return check(n)
+	case len(a) == 1 && a[0].Kind == lex.Number:
+		n, err := strconv.ParseInt(a[0].Text, 10, 64)
+		if err != nil {
+			return 0, bad("invalid type modifier")
+		}
+		return check(n)
+	case len(a) == 2 && a[0].Text == "-" && a[1].Kind == lex.Number:
+		return check(-1)
+	}
+	return 0, bad("type modifiers must be simple constants or identifiers")
+}
+
+// refusedCast tells in SQL's words what the engine says about one of our functions that takes no such argument.
+func refusedCast(e *engine.SQLError) {
+	name, args, _ := strings.Cut(strings.TrimPrefix(e.Call, "overlake_"), "(")
+	if e.Subtype != "NO_MATCHING_FUNCTION" || !strings.HasPrefix(e.Call, "overlake_") || !castTypes[name] {
+		return
+	}
+	from, _, _ := strings.Cut(strings.TrimSuffix(args, ")"), ", INTEGER_LITERAL")
+	e.Message = fmt.Sprintf("cannot cast type %s to %s", strings.ToLower(from), name)
+}
