@@ -15,6 +15,7 @@ import (
 	"github.com/apache/iceberg-go/table"
 	"github.com/google/uuid"
 
+	"github.com/overlakedb/overlake/internal/declared"
 	"github.com/overlakedb/overlake/internal/errs"
 	"github.com/overlakedb/overlake/internal/predicate"
 )
@@ -144,7 +145,7 @@ func (c AddColumn) apply(e *schemaEdit) error {
 		return errs.New(errs.Invalid, "lake.alter", "a required column without a default would be NULL in the rows there are", errs.On(c.Field.Name),
 			errs.Hint("leave out NOT NULL"))
 	}
-	column, declared, err := stored(c.Field)
+	column, of, ok, err := declared.Stored(c.Field)
 	if err != nil {
 		return err
 	}
@@ -156,8 +157,8 @@ func (c AddColumn) apply(e *schemaEdit) error {
 	if err := fitsVersion(f, e.t.meta.Version()); err != nil {
 		return err
 	}
-	if declared != "" {
-		e.set[typeProperty(f.ID)] = declared
+	if ok {
+		e.set[typeProperty(f.ID)] = of.String()
 	}
 	if c.Default != nil {
 		if e.t.meta.Version() < 3 {

@@ -9,14 +9,15 @@ import (
 	"github.com/apache/arrow-go/v18/arrow/extensions"
 	"github.com/apache/iceberg-go"
 
+	"github.com/overlakedb/overlake/internal/declared"
 	"github.com/overlakedb/overlake/internal/errs"
 )
 
 // Keys of the metadata of Arrow fields.
 const (
 	FieldIDKey = "PARQUET:field_id"
-	// TypeKey holds the declared type of a column that Iceberg has no type for (see Declared).
-	TypeKey = "overlake.type"
+	// TypeKey holds the declared type of a column that Iceberg has no type for (see package declared).
+	TypeKey = declared.Key
 	// IcebergTypeKey holds the Iceberg type where the Arrow type does not tell: uuid.
 	IcebergTypeKey = "iceberg.type"
 	// DocKey holds the comment of a column.
@@ -37,7 +38,7 @@ func (t *Table) toArrow(s *iceberg.Schema) (*arrow.Schema, error) {
 			return nil, err
 		}
 		if d, ok := props[typeProperty(f.ID)]; ok {
-			if of, ok := ParseDeclared(d); ok && of.holds(f.Type) {
+			if of, ok := declared.Parse(d); ok && of.Holds(fields[i].Type) {
 				md := fields[i].Metadata.ToMap()
 				md[TypeKey] = d
 				fields[i].Metadata = arrow.MetadataFrom(md)
@@ -67,15 +68,15 @@ func toIceberg(sc *arrow.Schema) (*iceberg.Schema, map[string]string, error) {
 	}
 	props := map[string]string{}
 	for i, f := range sc.Fields() {
-		f, declared, err := stored(f)
+		f, of, ok, err := declared.Stored(f)
 		if err != nil {
 			return nil, nil, err
 		}
 		if fields[i].Type, err = icebergType(f, next); err != nil {
 			return nil, nil, err
 		}
-		if declared != "" {
-			props[typeProperty(fields[i].ID)] = declared
+		if ok {
+			props[typeProperty(fields[i].ID)] = of.String()
 		}
 	}
 	return iceberg.NewSchema(0, fields...), props, nil
@@ -174,6 +175,6 @@ func listType(name string, elem arrow.Field, required bool, next func() int) (ic
 
 // requiredElements: the lists that hold vectors have no NULL in them.
 func requiredElements(f arrow.Field) bool {
-	_, ok := DeclaredOf(f)
+	_, ok := declared.Of(f)
 	return ok
 }

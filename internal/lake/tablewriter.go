@@ -14,6 +14,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/overlakedb/overlake/internal/datafile"
+	"github.com/overlakedb/overlake/internal/declared"
 	"github.com/overlakedb/overlake/internal/errs"
 	"github.com/overlakedb/overlake/internal/objstore"
 )
@@ -37,7 +38,7 @@ type tableWriter struct {
 	ctx        context.Context
 	opts       WriteOptions
 	schema     *arrow.Schema
-	declared   map[int]Declared // column → its declared type
+	declared   map[int]declared.Type // column → its declared type
 	bloom      []string
 	partitions *partitioner
 	parts      map[string]*partWriter
@@ -72,7 +73,7 @@ func (c *countingWriter) Write(p []byte) (int, error) {
 }
 
 func newTableWriter(ctx context.Context, t *Table, opts WriteOptions) (*tableWriter, error) {
-	w := &tableWriter{t: t, ctx: ctx, opts: opts, schema: t.Schema(), declared: map[int]Declared{}, parts: map[string]*partWriter{}}
+	w := &tableWriter{t: t, ctx: ctx, opts: opts, schema: t.Schema(), declared: map[int]declared.Type{}, parts: map[string]*partWriter{}}
 	if w.opts.TargetFileBytes <= 0 {
 		w.opts.TargetFileBytes = defaultTargetFile
 		if n, err := strconv.ParseInt(t.meta.Properties()[table.WriteTargetFileSizeBytesKey], 10, 64); err == nil && n > 0 {
@@ -83,7 +84,7 @@ func newTableWriter(ctx context.Context, t *Table, opts WriteOptions) (*tableWri
 		w.opts.MemoryBytes = defaultWriteMemory
 	}
 	for i, f := range w.schema.Fields() {
-		if d, ok := DeclaredOf(f); ok {
+		if d, ok := declared.Of(f); ok {
 			w.declared[i] = d
 		}
 	}
@@ -139,7 +140,7 @@ func (w *tableWriter) run(r array.RecordReader) ([]*writtenFile, error) {
 
 // take gives rows the form that the table has, checks them and puts them where they belong.
 func (w *tableWriter) take(rec arrow.RecordBatch) error {
-	parsed, err := parseTexts(rec, w.schema, w.declared)
+	parsed, err := declared.ParseTexts(rec, w.schema, w.declared)
 	if err != nil {
 		return err
 	}
@@ -149,7 +150,7 @@ func (w *tableWriter) take(rec arrow.RecordBatch) error {
 		return err
 	}
 	defer conform.Release()
-	checked, err := checkDeclared(conform, w.declared)
+	checked, err := declared.Check(conform, w.declared)
 	if err != nil {
 		return err
 	}

@@ -95,17 +95,19 @@ func around(tokens []lex.Token, first, last int, function string) []lex.Edit {
 	return []lex.Edit{{Start: at, End: at, New: function + "("}, {Start: end, End: end, New: ")"}}
 }
 
-// castEdits turns x::T(n), CAST(x AS T(n)) and T(n) 'x' into a call, and without n too.
+// castEdits puts a call around x::T(n), CAST(x AS T(n)) and T(n) 'x', and without n too. The casts to vector and halfvec stay
+// inside it, without n, since what fails in a cast of the engine is told with its place. Those to sparsevec and bit go: the
+// engine has none from all types that they can come from.
 func castEdits(text string, tokens []lex.Token, i int, typ string) ([]lex.Edit, error) {
 	prev := tokens[i-1]
-	cast, as := prev.Text == "::", prev.Is("AS")
+	cast, as, literal := prev.Text == "::", prev.Is("AS"), false
 	last, dim := i, ""
 	if i+1 < len(tokens) && tokens[i+1].Is("(") {
 		args, end := lex.Args(tokens, i+1)
 		if end < 0 {
 			return nil, nil // the parser will tell
 		}
-		literal := !as && end+1 < len(tokens) && tokens[end+1].Kind == lex.String
+		literal = !cast && !as && end+1 < len(tokens) && tokens[end+1].Kind == lex.String
 		if !cast && !as && !literal {
 			return nil, nil // a function of this name, or no type at all
 		}
@@ -114,35 +116,47 @@ func castEdits(text string, tokens []lex.Token, i int, typ string) ([]lex.Edit, 
 			return nil, err
 		}
 		last, dim = end, ", "+strconv.FormatInt(n, 10)
-		if !cast && literal {
-			return []lex.Edit{{Start: tokens[i].Start, End: tokens[end].End, New: castFunction(typ) + "("}, {Start: tokens[end+1].End, End: tokens[end+1].End, New: dim + ")"}}, nil
-		}
 	}
 	if last+2 < len(tokens) && tokens[last+1].Is("[") && tokens[last+2].Is("]") {
-		if dim != "" && (cast || as) {
+		if dim != "" && !literal {
 			return nil, errs.With(lex.Errorf(text, tokens[i].Start, "lists of vectors take no number of dimensions"), errs.Hint("write %s[]", typ))
 		}
 		return nil, nil
 	}
-	if typ == "bit" && dim == "" {
-		return nil, nil
-	}
+	from, end := i, tokens[last].End
 	switch {
+	case typ == "bit" && dim == "":
+		return nil, nil
 	case cast:
-		at := tokens[operand(tokens, i-2)].Start
-		return []lex.Edit{{Start: at, End: at, New: castFunction(typ) + "("}, {Start: prev.Start, End: tokens[last].End, New: dim + ")"}}, nil
+		from = operand(tokens, i-2)
 	case as:
-		k := castOf(tokens, last)
-		if k < 0 {
+		if from = castOf(tokens, last); from < 0 {
 			return nil, nil
 		}
-		open, shut := castFunction(typ)+"(", dim
-		if tokens[k].Is("TRY_CAST") {
-			open, shut = "TRY("+open, dim+")"
-		}
-		return []lex.Edit{{Start: tokens[k].Start, End: tokens[k+1].End, New: open}, {Start: prev.Start, End: tokens[last].End, New: shut}}, nil
+		end = tokens[last+1].End
+	case literal:
+		end = tokens[last+1].End
+	default:
+		return nil, nil
 	}
-	return nil, nil
+	start, open, shut := tokens[from].Start, castFunction(typ)+"(", dim+")"
+	if as && tokens[from].Is("TRY_CAST") {
+		open, shut = "TRY("+open, shut+")"
+	}
+	edits := []lex.Edit{{Start: start, End: start, New: open}, {Start: end, End: end, New: shut}}
+	switch {
+	case typ == "vector" || typ == "halfvec":
+		if last > i {
+			edits = append(edits, lex.Edit{Start: tokens[i+1].Start, End: tokens[last].End})
+		}
+	case literal:
+		edits = append(edits, lex.Edit{Start: tokens[i].Start, End: tokens[last].End})
+	case cast:
+		edits = append(edits, lex.Edit{Start: prev.Start, End: tokens[last].End})
+	default:
+		edits = append(edits, lex.Edit{Start: start, End: tokens[from+1].End}, lex.Edit{Start: prev.Start, End: end})
+	}
+	return edits, nil
 }
 
 // modifier reads n of T(n).

@@ -6,6 +6,7 @@ import (
 
 	"github.com/apache/arrow-go/v18/arrow"
 
+	"github.com/overlakedb/overlake/internal/declared"
 	"github.com/overlakedb/overlake/internal/errs"
 	"github.com/overlakedb/overlake/internal/lake"
 	"github.com/overlakedb/overlake/internal/sql/lex"
@@ -181,11 +182,11 @@ func (c *cursor) typeName() (t arrow.DataType, md map[string]string, err error) 
 			}
 			name += "(" + strconv.FormatInt(n, 10) + ")"
 		}
-		d, ok := lake.ParseDeclared(name)
+		d, ok := declared.Parse(name)
 		if !ok {
 			return nil, nil, errs.With(lex.Errorf(c.text, start.Start, "a column of type %s needs a length", word), errs.Hint("write %s(8) for bit strings of 8 bits", word))
 		}
-		md[declaredType], t = name, d.Storage()
+		md[declared.Key], t = name, d.Storage()
 	case "STRUCT", "ROW":
 		a, err := args()
 		if err != nil {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/overlakedb/overlake/internal/analysis"
 	"github.com/overlakedb/overlake/internal/datafile"
+	"github.com/overlakedb/overlake/internal/declared"
 	"github.com/overlakedb/overlake/internal/engine"
 	"github.com/overlakedb/overlake/internal/errs"
 	"github.com/overlakedb/overlake/internal/index/bm25"
@@ -196,7 +197,7 @@ func (q *statement) feed(t *lake.Table, ref lake.Ref, plan *lake.Plan) (string, 
 	cols := make([]string, plan.Schema.NumFields())
 	for i, f := range plan.Schema.Fields() {
 		cols[i] = quoteIdent(f.Name)
-		if d, ok := lake.DeclaredOf(f); ok && loaded(f) != "" {
+		if d, ok := declared.Of(f); ok && loaded(f) != "" {
 			cols[i] = loaded(f) + " AS " + cols[i]
 		} else if ok {
 			cols[i] = castFunction(d.Name) + "(" + cols[i] + ") AS " + cols[i]

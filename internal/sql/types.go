@@ -2,20 +2,20 @@ package sql
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 
 	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/arrow-go/v18/arrow/extensions"
 
+	"github.com/overlakedb/overlake/internal/declared"
 	"github.com/overlakedb/overlake/internal/errs"
-	"github.com/overlakedb/overlake/internal/lake"
 )
 
 // Field metadata keys that the rooms share (see internal/lake).
 const (
-	fieldIDKey   = "PARQUET:field_id"
-	declaredType = "overlake.type"
-	icebergType  = "iceberg.type"
+	fieldIDKey  = "PARQUET:field_id"
+	icebergType = "iceberg.type"
 )
 
 // duckType is the engine's name of an Arrow type as a table column has it.
@@ -80,16 +80,15 @@ func duckType(t arrow.DataType, md arrow.Metadata) (string, error) {
 
 // columnType is the type users see for a column: a declared type is told as it was declared.
 func columnType(f arrow.Field) (string, error) {
-	if _, ok := lake.DeclaredOf(f); ok {
-		d, _ := f.Metadata.GetValue(declaredType)
-		return d, nil
+	if d, ok := declared.Of(f); ok {
+		return d.String(), nil
 	}
 	return duckType(f.Type, f.Metadata)
 }
 
 // engineType is the engine's name of the type that a column has in queries.
 func engineType(f arrow.Field) (string, error) {
-	d, ok := lake.DeclaredOf(f)
+	d, ok := declared.Of(f)
 	switch {
 	case !ok:
 		return duckType(f.Type, f.Metadata)
@@ -103,9 +102,9 @@ func engineType(f arrow.Field) (string, error) {
 // queries see, once the engine is told the type.
 func loaded(f arrow.Field) string {
 	name := quoteIdent(f.Name)
-	switch d, _ := lake.DeclaredOf(f); d.Name {
+	switch d, _ := declared.Of(f); d.Name {
 	case "sparsevec":
-		return fmt.Sprintf("%s(%s.%s, %s.%s, %s.%s)", loadSparse, name, quoteIdent(lake.SparseSize), name, quoteIdent(lake.SparseIndices), name, quoteIdent(lake.SparseValues))
+		return fmt.Sprintf("%s(%s.%s, %s.%s, %s.%s)", loadSparse, name, quoteIdent(declared.SparseSize), name, quoteIdent(declared.SparseIndices), name, quoteIdent(declared.SparseValues))
 	case "bit":
 		return fmt.Sprintf("%s(%s, %d)", loadBits, name, d.N)
 	}
@@ -122,15 +121,18 @@ func fileType(f arrow.Field) (string, error) {
 
 // assigned is the expression that gives a value the type of a column, as INSERT does.
 func assigned(f arrow.Field, value string) (string, error) {
-	d, ok := lake.DeclaredOf(f)
+	d, ok := declared.Of(f)
 	switch {
 	case !ok:
 		typ, err := duckType(f.Type, f.Metadata)
 		return "CAST(" + value + " AS " + typ + ")", err
 	case d.Name == "bit":
 		return bitsFunction + "(" + value + ")", nil // the length is the table's to check: no cast may mend it
-	case d.N > 0:
-		return fmt.Sprintf("%s(%s, %d)", castFunction(d.Name), value, d.N), nil
+	case d.Name != "sparsevec":
+		value = "CAST(" + value + " AS " + d.Name + ")"
+	}
+	if d.N > 0 {
+		value += ", " + strconv.Itoa(d.N)
 	}
 	return castFunction(d.Name) + "(" + value + ")", nil
 }

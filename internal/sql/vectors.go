@@ -194,10 +194,10 @@ var numberLists = []engine.Type{engine.FloatList, engine.DoubleList, engine.Ints
 // dense registers what vector and halfvec have in common.
 func (r *registrar) dense(d denseType) {
 	name := d.Name()
-	for _, from := range slices.Concat(numberLists, []engine.Type{engine.Text, engine.Vector, engine.Halfvec, engine.Sparsevec}) {
-		open := func() argument[[]float32] { return d.convert(from) }
+	// The engine gives an argument of one of these types when it was cast, or should have been.
+	for _, from := range []engine.Type{engine.FloatList, engine.Vector, engine.Halfvec} {
 		r.casts(name, from, d.in, func(dim int) row {
-			read := open()
+			read := d.convert(from)
 			return func(i int, a []engine.Column, out *engine.Output) error {
 				v, err := read(&a[0], i)
 				if err == nil && dim >= 0 {
@@ -210,25 +210,11 @@ func (r *registrar) dense(d denseType) {
 			}
 		})
 	}
-	r.refuse(name, engine.SmallInts, "smallint[]", d.in)
-	r.refuse(name, engine.Int32, "integer", d.in)
-	// Where the engine converts by itself: literals, comparisons, COALESCE, elements of lists.
-	r.cast(engine.Text, d.in, 100, func(i int, in *engine.Column, out *engine.Output) error {
-		v, err := d.Parse(in.Text(i), nil)
-		if err == nil {
-			out.Floats(i, v)
-		}
-		return err
-	})
-	r.cast(d.in, engine.Text, -1, func(i int, in *engine.Column, out *engine.Output) error {
-		out.Text(i, pgvector.Format(in.Floats(i)))
-		return nil
-	})
-	for _, from := range numberLists {
-		cost := int64(-1)
-		if d.Dense == pgvector.Vector {
-			cost = map[engine.Type]int64{engine.FloatList: 10, engine.DoubleList: 20, engine.Ints: -1, engine.BigInts: -1}[from]
-		}
+	costs := map[engine.Type]int64{engine.Text: 100, engine.Sparsevec: -1, engine.FloatList: -1, engine.DoubleList: -1, engine.Ints: -1, engine.BigInts: -1}
+	if d.Dense == pgvector.Vector {
+		costs[engine.FloatList], costs[engine.DoubleList] = 10, 20
+	}
+	for from, cost := range costs {
 		r.cast(from, d.in, cost, func(i int, in *engine.Column, out *engine.Output) error {
 			v, err := d.convert(from)(in, i)
 			if err == nil {
@@ -237,6 +223,13 @@ func (r *registrar) dense(d denseType) {
 			return err
 		})
 	}
+	r.cast(engine.SmallInts, d.in, -1, func(int, *engine.Column, *engine.Output) error {
+		return errors.New("cannot cast type smallint[] to " + name)
+	})
+	r.cast(d.in, engine.Text, -1, func(i int, in *engine.Column, out *engine.Output) error {
+		out.Text(i, pgvector.Format(in.Floats(i)))
+		return nil
+	})
 
 	k := d.kind()
 	measure(r, k, vec.L2, "<->", "l2_distance", name+"_l2_distance")

@@ -1,4 +1,4 @@
-// Package pgvector answers: what do pgvector's types mean?
+// Package pgvector answers: what do pgvector's types mean: their text, their limits, their arithmetic?
 //
 // It has the values of PostgreSQL's extension in plain Go: the text forms and their grammar, the limits, arithmetic, order,
 // aggregates, casts, and the words of every error. Source: the behaviour of pgvector 0.8 on PostgreSQL. Distances are in

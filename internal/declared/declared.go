@@ -1,4 +1,12 @@
-package lake
+// Package declared answers: which types can a column have that Iceberg has none for, and how does a table hold their values?
+//
+// The types are pgvector's: vector, halfvec, sparsevec and bit. A column declares its type in a table property (package lake
+// keeps it, in the words of Type.String) and in the metadata of its Arrow field. Its values are of a type that Iceberg has,
+// the storage type, so that other engines read them; docs/format/table-properties.md has the forms.
+//
+//	D1  Whatever way values come, those that a table takes are checked as the type demands, and those of a halfvec are
+//	    rounded to the 16 bits that pgvector keeps.
+package declared
 
 import (
 	"fmt"
@@ -8,45 +16,48 @@ import (
 	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/arrow-go/v18/arrow/array"
 	"github.com/apache/arrow-go/v18/arrow/memory"
-	"github.com/apache/iceberg-go"
 
 	"github.com/overlakedb/overlake/internal/errs"
 	"github.com/overlakedb/overlake/internal/vec"
 	"github.com/overlakedb/overlake/internal/vec/pgvector"
 )
 
-// Declared is a type that Iceberg has none for: vector, halfvec, sparsevec or bit. A column of such a type declares it in
-// a table property, and holds its values in one of Iceberg's own types. docs/format/table-properties.md has the forms.
-type Declared struct {
+// Key is the metadata key of an Arrow field that holds the declared type of a column.
+const Key = "overlake.type"
+
+// Type is vector, halfvec, sparsevec or bit.
+type Type struct {
 	Name string
 	N    int // dimensions, or bits; 0 when any number will do
 }
 
-var declaredType = regexp.MustCompile(`^(vector|halfvec|sparsevec|bit)(\(([1-9][0-9]{0,9})\))?$`)
+// String is the type as it is declared.
+func (d Type) String() string {
+	if d.N == 0 {
+		return d.Name
+	}
+	return d.Name + "(" + strconv.Itoa(d.N) + ")"
+}
 
-// ParseDeclared reads a declared type, such as halfvec(384). A bit needs its number.
-func ParseDeclared(s string) (Declared, bool) {
-	m := declaredType.FindStringSubmatch(s)
+var form = regexp.MustCompile(`^(vector|halfvec|sparsevec|bit)(\(([1-9][0-9]{0,9})\))?$`)
+
+// Parse reads a declared type, such as halfvec(384). A bit needs its number.
+func Parse(s string) (Type, bool) {
+	m := form.FindStringSubmatch(s)
 	if m == nil || m[1] == "bit" && m[2] == "" {
-		return Declared{}, false
+		return Type{}, false
 	}
 	n, err := strconv.ParseInt(m[3], 10, 64)
 	if m[3] != "" && (err != nil || pgvector.CheckModifier(m[1], n) != nil) {
-		return Declared{}, false
+		return Type{}, false
 	}
-	return Declared{Name: m[1], N: int(n)}, true
+	return Type{Name: m[1], N: int(n)}, true
 }
 
-// DeclaredOf is the declared type of a column of a table.
-func DeclaredOf(f arrow.Field) (Declared, bool) {
-	s, _ := f.Metadata.GetValue(TypeKey)
-	return ParseDeclared(s)
-}
-
-// VectorDim is the number of dimensions of a declared vector type: 0 for one without, false for other types.
-func VectorDim(declared string) (int, bool) {
-	d, ok := ParseDeclared(declared)
-	return d.N, ok && d.Name == "vector"
+// Of is the declared type of a column of a table.
+func Of(f arrow.Field) (Type, bool) {
+	s, _ := f.Metadata.GetValue(Key)
+	return Parse(s)
 }
 
 // The members of the struct that holds a sparsevec: as many elements as the vector has, the places of those that are not
@@ -58,7 +69,7 @@ const (
 )
 
 // Storage is the type in which a table holds the values.
-func (d Declared) Storage() arrow.DataType {
+func (d Type) Storage() arrow.DataType {
 	element := func(t arrow.DataType, nullable bool) arrow.DataType {
 		return arrow.ListOfField(arrow.Field{Name: "element", Type: t, Nullable: nullable})
 	}
@@ -74,56 +85,68 @@ func (d Declared) Storage() arrow.DataType {
 	return element(arrow.PrimitiveTypes.Float32, false)
 }
 
-// holds tells whether a column of an Iceberg type can be declared so.
-func (d Declared) holds(t iceberg.Type) bool {
-	list := func(t, element iceberg.Type) bool {
-		l, ok := t.(*iceberg.ListType)
-		return ok && l.Element.Equals(element)
-	}
+// Holds tells whether a column of an Arrow type can hold the values.
+func (d Type) Holds(t arrow.DataType) bool {
 	switch d.Name {
 	case "sparsevec":
-		s, ok := t.(*iceberg.StructType)
-		if !ok || len(s.FieldList) != 3 {
+		s, ok := t.(*arrow.StructType)
+		if !ok || s.NumFields() != 3 {
 			return false
 		}
-		f := s.FieldList
-		return f[0].Name == SparseSize && f[1].Name == SparseIndices && f[2].Name == SparseValues && f[0].Type.Equals(iceberg.PrimitiveTypes.Int32) &&
-			list(f[1].Type, iceberg.PrimitiveTypes.Int32) && list(f[2].Type, iceberg.PrimitiveTypes.Float32)
+		f := s.Fields()
+		return f[0].Name == SparseSize && f[1].Name == SparseIndices && f[2].Name == SparseValues && f[0].Type.ID() == arrow.INT32 &&
+			isList(f[1].Type, arrow.INT32) && isList(f[2].Type, arrow.FLOAT32)
 	case "bit":
-		return t.Equals(iceberg.PrimitiveTypes.Binary)
+		return t.ID() == arrow.BINARY || t.ID() == arrow.LARGE_BINARY
 	}
-	return list(t, iceberg.PrimitiveTypes.Float32)
+	return isList(t, arrow.FLOAT32)
 }
 
-// stored is a new column as the table will hold it, and its declared type, "" for none. Text becomes what holds the
-// values that are written as text.
-func stored(f arrow.Field) (arrow.Field, string, error) {
-	s, ok := f.Metadata.GetValue(TypeKey)
+func isList(t arrow.DataType, element arrow.Type) bool {
+	l, ok := t.(arrow.ListLikeType)
+	return ok && t.ID() != arrow.MAP && l.Elem().ID() == element
+}
+
+// Stored is a new column as a table will hold it, and its declared type; false when it declares none. Text becomes the
+// storage type where values may be written as text.
+func Stored(f arrow.Field) (arrow.Field, Type, bool, error) {
+	s, ok := f.Metadata.GetValue(Key)
 	if !ok {
-		return f, "", nil
+		return f, Type{}, false, nil
 	}
-	d, ok := ParseDeclared(s)
+	d, ok := Parse(s)
 	if !ok {
-		return f, "", errs.New(errs.Invalid, "lake.schema", "a column cannot be declared as "+strconv.Quote(s), errs.On(f.Name), errs.Hint("the types are %s", declarations))
+		return f, d, false, errs.New(errs.Invalid, "declared.type", "a column cannot be declared as "+strconv.Quote(s), errs.On(f.Name), errs.Hint("the types are %s", Forms))
 	}
 	if id := f.Type.ID(); (id == arrow.STRING || id == arrow.LARGE_STRING) && d.fromText() {
 		f.Type = d.Storage()
 	}
-	id := 0
-	t, err := icebergType(f, func() int { id++; return id })
-	if err == nil && !d.holds(t) {
-		err = errs.New(errs.Invalid, "lake.schema", fmt.Sprintf("a %s cannot be held as %s", d.Name, t), errs.On(f.Name))
+	if !d.Holds(f.Type) {
+		return f, d, false, errs.New(errs.Invalid, "declared.type", fmt.Sprintf("a %s is held as %s, not %s", d.Name, d.held(), f.Type), errs.On(f.Name))
 	}
-	return f, s, err
+	return f, d, true, nil
 }
 
-const declarations = "vector, vector(n), halfvec, halfvec(n), sparsevec, sparsevec(n) and bit(n)"
+// Forms lists the declarations for people.
+const Forms = "vector, vector(n), halfvec, halfvec(n), sparsevec, sparsevec(n) and bit(n)"
+
+// held names the storage type for people.
+func (d Type) held() string {
+	switch d.Name {
+	case "sparsevec":
+		return "a struct of size, indices and values"
+	case "bit":
+		return "BLOB"
+	}
+	return "a list of FLOAT"
+}
 
 // fromText tells whether values may come as text. Those of vector and halfvec come as lists.
-func (d Declared) fromText() bool { return d.Name == "sparsevec" || d.Name == "bit" }
+func (d Type) fromText() bool { return d.Name == "sparsevec" || d.Name == "bit" }
 
-// parseTexts gives the declared columns that come as text the form that the table holds.
-func parseTexts(rec arrow.RecordBatch, sc *arrow.Schema, declared map[int]Declared) (arrow.RecordBatch, error) {
+// ParseTexts gives columns that come as text the form that the table holds. declared has the types by the place of the
+// column in the table's schema. The result is to be released.
+func ParseTexts(rec arrow.RecordBatch, sc *arrow.Schema, declared map[int]Type) (arrow.RecordBatch, error) {
 	rec.Retain()
 	for i, d := range declared {
 		at := rec.Schema().FieldIndices(sc.Field(i).Name)
@@ -155,7 +178,7 @@ func replaceColumn(rec arrow.RecordBatch, at int, col arrow.Array) arrow.RecordB
 }
 
 // parse reads texts.
-func (d Declared) parse(text array.StringLike) (arrow.Array, error) {
+func (d Type) parse(text array.StringLike) (arrow.Array, error) {
 	b := array.NewBuilder(memory.DefaultAllocator, d.Storage())
 	defer b.Release()
 	b.Reserve(text.Len())
@@ -197,9 +220,9 @@ func appendSparse(b *array.StructBuilder, v *vec.Sparse) {
 	values.ValueBuilder().(*array.Float32Builder).AppendValues(v.Value, nil)
 }
 
-// checkDeclared refuses values that a declared type does not have, whatever way they came, and rounds those of halfvec.
+// Check refuses values that a declared type does not have, whatever way they came, and rounds those of halfvec.
 // The batch has the table's columns; the result is to be released.
-func checkDeclared(rec arrow.RecordBatch, declared map[int]Declared) (arrow.RecordBatch, error) {
+func Check(rec arrow.RecordBatch, declared map[int]Type) (arrow.RecordBatch, error) {
 	rec.Retain()
 	for c, d := range declared {
 		var err error
@@ -220,17 +243,17 @@ func checkDeclared(rec arrow.RecordBatch, declared map[int]Declared) (arrow.Reco
 		}
 		if err != nil {
 			defer rec.Release()
-			return nil, errs.Wrap(errs.Invalid, "lake.write", err, errs.On(rec.ColumnName(c)))
+			return nil, errs.Wrap(errs.Invalid, "declared.check", err, errs.On(rec.ColumnName(c)))
 		}
 	}
 	return rec, nil
 }
 
 // checkDense checks lists; when the values of a halfvec are not rounded, it gives a new array.
-func (d Declared) checkDense(l *array.List) (arrow.Array, error) {
+func (d Type) checkDense(l *array.List) (arrow.Array, error) {
 	values, ok := l.ListValues().(*array.Float32)
 	if !ok {
-		return nil, errs.Newf(errs.Internal, "lake.write", "a %s comes as %s", d.Name, l.DataType())
+		return nil, errs.Newf(errs.Internal, "declared.check", "a %s comes as %s", d.Name, l.DataType())
 	}
 	typ := pgvector.Vector
 	if d.Name == "halfvec" {
@@ -276,12 +299,12 @@ func (d Declared) checkDense(l *array.List) (arrow.Array, error) {
 	return array.NewListData(data), nil
 }
 
-func (d Declared) checkSparse(s *array.Struct) error {
+func (d Type) checkSparse(s *array.Struct) error {
 	size, ok1 := s.Field(0).(*array.Int32)
 	indices, ok2 := s.Field(1).(*array.List)
 	values, ok3 := s.Field(2).(*array.List)
 	if !ok1 || !ok2 || !ok3 {
-		return errs.Newf(errs.Internal, "lake.write", "a sparsevec comes as %s", s.DataType())
+		return errs.Newf(errs.Internal, "declared.check", "a sparsevec comes as %s", s.DataType())
 	}
 	places, numbers := indices.ListValues().(*array.Int32), values.ListValues().(*array.Float32)
 	for i := range s.Len() {
