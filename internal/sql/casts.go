@@ -27,7 +27,7 @@ func castType(t lex.Token) (string, bool) {
 	return name, castTypes[name]
 }
 
-// casts makes one pass for casts to pgvector's types, and for bit strings.
+// casts makes one pass for casts to pgvector's types.
 func (q *statement) casts(w *rewriting) error {
 	tokens, err := lex.Tokens(w.text)
 	if err != nil {
@@ -39,8 +39,6 @@ func (q *statement) casts(w *rewriting) error {
 		t := tokens[i]
 		var e []lex.Edit
 		switch typ, ok := castType(t); {
-		case isBits(t):
-			e = []lex.Edit{{Start: t.Start, End: t.End, New: bitsFunction + "(" + quoteText(t.Value()) + ")"}}
 		case ok && i > 0:
 			e, err = castEdits(w.text, tokens, i, typ)
 		case i > 0 && floatList(tokens, i):
@@ -57,6 +55,18 @@ func (q *statement) casts(w *rewriting) error {
 
 // isBits reports whether a word is a bit string: B'101'.
 func isBits(t lex.Token) bool { return t.Kind == lex.String && (t.Text[0] == 'B' || t.Text[0] == 'b') }
+
+// bits is a bit string as the engine reads it: it takes B'101' for the text b101, and has no literal for no bits.
+func bits(text string, t lex.Token) (string, error) {
+	digits := t.Value()
+	if _, err := pgvector.PackBits(digits, nil); err != nil {
+		return "", lex.Errorf(text, t.Start, "%s", err.Error())
+	}
+	if digits == "" {
+		return bitsFunction + "('')", nil
+	}
+	return "'" + digits + "'::BIT", nil
+}
 
 // floatList reports whether FLOAT[] begins at a word.
 func floatList(tokens []lex.Token, i int) bool {

@@ -146,7 +146,7 @@ func cellKind(cell []lex.Token) string {
 	}
 	if len(cell) == 1 {
 		switch {
-		case cell[0].Kind == lex.String:
+		case cell[0].Kind == lex.String && !isBits(cell[0]):
 			return "string"
 		case cell[0].Kind == lex.Number:
 			return "number"

@@ -90,7 +90,7 @@ func rewritten(tokens []lex.Token) bool {
 	for i, t := range tokens {
 		_, cast := castType(t)
 		switch {
-		case t.Kind == lex.Op && t.Text == negativeDot, isBits(t), floatList(tokens, i), cast && (call(i) || i > 0):
+		case t.Kind == lex.Op && t.Text == negativeDot, floatList(tokens, i), cast && (call(i) || i > 0):
 			return true
 		case t.IsIdent():
 			switch strings.ToLower(t.Name()) {

@@ -112,6 +112,12 @@ func (q *statement) dialect(w *rewriting) error {
 		switch {
 		case t.Kind == lex.Op && t.Text == "<#>":
 			edits = append(edits, lex.Edit{Start: t.Start, End: t.End, New: negativeDot})
+		case isBits(t):
+			b, err := bits(w.text, t)
+			if err != nil {
+				return err
+			}
+			edits = append(edits, lex.Edit{Start: t.Start, End: t.End, New: b})
 		case t.Kind == lex.Param && t.Text == "?":
 			q.params++
 			edits = append(edits, lex.Edit{Start: t.Start, End: t.End, New: "$" + strconv.Itoa(q.params)})
