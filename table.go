@@ -116,7 +116,8 @@ func (t *Table) Name() string { return t.id.String() }
 
 func (t *Table) sqlName() string { return quote(t.id.Namespace) + "." + quote(t.id.Name) }
 
-// Schema is the current schema. A declared vector has the field metadata overlake.type = vector(n).
+// Schema is the current schema. A column of a type that Iceberg has none for, such as vector(n), has the field metadata
+// overlake.type = vector(n); docs/format/table-properties.md lists the types and how they are held.
 func (t *Table) Schema(ctx context.Context) (*arrow.Schema, error) {
 	l, err := t.load(ctx)
 	if err != nil {
