@@ -201,12 +201,14 @@ func modifier(text string, at lex.Token, typ string, args [][]lex.Token) (int64,
 	return 0, bad("type modifiers must be simple constants or identifiers")
 }
 
-// refusedCast tells in SQL's words what the engine says about one of our functions that takes no such argument.
-func refusedCast(e *engine.SQLError) {
-	name, args, _ := strings.Cut(strings.TrimPrefix(e.Call, "overlake_"), "(")
-	if e.Subtype != "NO_MATCHING_FUNCTION" || !strings.HasPrefix(e.Call, "overlake_") || !castTypes[name] {
-		return
+// refusedCast is the error of a cast for which the engine finds that none of our functions takes such an argument; nil when
+// the engine says something else.
+func refusedCast(e *engine.SQLError) error {
+	call, ours := strings.CutPrefix(e.Call, "overlake_")
+	name, args, _ := strings.Cut(call, "(")
+	if e.Subtype != "NO_MATCHING_FUNCTION" || !ours || !castTypes[name] {
+		return nil
 	}
-	from, _, _ := strings.Cut(strings.TrimSuffix(args, ")"), ", INTEGER_LITERAL")
-	e.Message = fmt.Sprintf("cannot cast type %s to %s", strings.ToLower(from), name)
+	from, _, _ := strings.Cut(strings.TrimSuffix(args, ")"), ", INTEGER")
+	return errs.New(errs.Invalid, "sql.query", fmt.Sprintf("cannot cast type %s to %s", strings.ToLower(from), name))
 }

@@ -57,10 +57,14 @@ func (w *rewriting) locate(err error) error {
 	if !ok {
 		return err
 	}
-	if refusedCast(e); e.Position < 0 {
+	message, hint := e.Message, errs.HintOf(err)
+	if refused := refusedCast(e); refused != nil {
+		err, message, hint = refused, refused.Error(), ""
+	}
+	if e.Position < 0 {
 		return err
 	}
-	return errs.Wrap(errs.KindOf(err), "sql.query", lex.At(w.original, w.origin(e.Position), e.Message), errs.Hint("%s", errs.HintOf(err)))
+	return errs.Wrap(errs.KindOf(err), "sql.query", lex.At(w.original, w.origin(e.Position), message), errs.Hint("%s", hint))
 }
 
 // own gives an error about a place in the text the place in the original.
