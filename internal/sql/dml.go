@@ -9,6 +9,7 @@ import (
 
 	"github.com/apache/arrow-go/v18/arrow"
 
+	"github.com/overlakedb/overlake/internal/declared"
 	"github.com/overlakedb/overlake/internal/engine"
 	"github.com/overlakedb/overlake/internal/errs"
 	"github.com/overlakedb/overlake/internal/lake"
@@ -295,6 +296,7 @@ func (q *statement) export(w *rewriting, file string, options map[string]string)
 	if w, err = q.rewrite(w); err != nil {
 		return nil, err
 	}
+	q.sparseAsText(w)
 	temp := filepath.Join(filepath.Dir(path), ".overlake-copy-"+filepath.Base(path))
 	out, release, err := q.s.env.engine.AddOutput(temp)
 	if err != nil {
@@ -311,6 +313,28 @@ func (q *statement) export(w *rewriting, file string, options map[string]string)
 		return nil, errs.Wrap(errs.KindOf(err), "sql.copy", err, errs.On(path))
 	}
 	return done("COPY", n), nil
+}
+
+// sparseAsText makes text of the columns of a query that are sparsevec: COPY writes what the engine holds, which is no form
+// for others. When the query fails here it fails again, and tells why.
+func (q *statement) sparseAsText(w *rewriting) {
+	if !strings.Contains(strings.ToLower(w.text), "sparsevec") {
+		return // no table and no cast has the type
+	}
+	rows, err := q.s.env.engine.Query(q.ctx, "SELECT * FROM ("+w.text+"\n) LIMIT 0", q.args...)
+	if err != nil {
+		return
+	}
+	defer rows.Close()
+	var list []string
+	for _, f := range rows.Schema().Fields() {
+		if d, _ := declared.Of(f); d.Name == "sparsevec" {
+			list = append(list, quoteIdent(f.Name)+"::VARCHAR AS "+quoteIdent(f.Name))
+		}
+	}
+	if len(list) > 0 {
+		w.splice([]lex.Edit{{New: "SELECT * REPLACE (" + strings.Join(list, ", ") + ") FROM ("}, {Start: len(w.text), End: len(w.text), New: "\n)"}})
+	}
 }
 
 // exportPath is where a file of COPY TO goes: inside one of the directories that exports are allowed in, links resolved.
