@@ -68,7 +68,8 @@ func (db *DB) Table(ctx context.Context, name string) (*Table, error) {
 
 // TableSpec describes a new table.
 type TableSpec struct {
-	// Schema of the rows. Declare a vector with Vectors.
+	// Schema of the rows. Declare a vector with Vectors, another type that Iceberg has none for with the field metadata
+	// overlake.type = halfvec(n), sparsevec(n) or bit(n); the last two may be columns of text here, and in what is appended.
 	Schema *arrow.Schema
 	// Vectors gives the number of dimensions of the columns that are vectors: lists of float32.
 	Vectors map[string]int

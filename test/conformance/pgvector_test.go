@@ -30,7 +30,7 @@ type pgCase struct {
 }
 
 // met are the needs that this version meets.
-var met = map[string]bool{"array": true, "generate_series": true, "halfvec": true, "sparsevec": true, "bit": true}
+var met = map[string]bool{"array": true, "generate_series": true, "halfvec": true, "sparsevec": true, "bit": true, "ddl": true, "dml": true}
 
 // pgExceptions are cases that answer differently, with the reason. An entry that begins to pass fails the test.
 var pgExceptions = readExceptions()
@@ -90,6 +90,9 @@ func runCase(t *testing.T, c pgCase) (got, problem string) {
 	t.Helper()
 	ctx := context.Background()
 	db := shared(t)
+	if len(c.Setup) > 0 {
+		db = ask.Open(t, "mem://"+c.ID, overlake.Options{})
+	}
 	for _, s := range c.Setup {
 		if _, err := ask.Rows(ctx, db, s, value); err != nil {
 			return err.Error(), "setup failed: " + s
