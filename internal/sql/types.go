@@ -2,7 +2,6 @@ package sql
 
 import (
 	"fmt"
-	"strconv"
 	"strings"
 
 	"github.com/apache/arrow-go/v18/arrow"
@@ -119,7 +118,8 @@ func fileType(f arrow.Field) (string, error) {
 	return engineType(f)
 }
 
-// assigned is the expression that gives a value the type of a column, as INSERT does.
+// assigned is the expression that gives a value the type of a column, as INSERT does. The number of dimensions or bits is
+// the table's to check, which tells the column.
 func assigned(f arrow.Field, value string) (string, error) {
 	d, ok := declared.Of(f)
 	switch {
@@ -127,12 +127,9 @@ func assigned(f arrow.Field, value string) (string, error) {
 		typ, err := duckType(f.Type, f.Metadata)
 		return "CAST(" + value + " AS " + typ + ")", err
 	case d.Name == "bit":
-		return bitsFunction + "(" + value + ")", nil // the length is the table's to check: no cast may mend it
+		return bitsFunction + "(" + value + ")", nil // no cast to bit(n): it would mend the length
 	case d.Name != "sparsevec":
 		value = "CAST(" + value + " AS " + d.Name + ")"
-	}
-	if d.N > 0 {
-		value += ", " + strconv.Itoa(d.N)
 	}
 	return castFunction(d.Name) + "(" + value + ")", nil
 }
