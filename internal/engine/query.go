@@ -18,11 +18,12 @@ import (
 	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/arrow-go/v18/arrow/array"
 
+	"github.com/overlakedb/overlake/internal/declared"
 	"github.com/overlakedb/overlake/internal/errs"
 )
 
 // TypeKey is the field metadata that names the type of a result column which is an alias: vector, halfvec or sparsevec.
-const TypeKey = "overlake.type"
+const TypeKey = declared.Key
 
 // Arg is a value for a parameter of a statement: $1, $2 … in order when Name is empty, else $Name. Values: nil, bool,
 // all integer types, float32, float64, string, []byte, []float32, []float64, time.Time.
