@@ -1,9 +1,8 @@
 package sql
 
 import (
-	"errors"
-
 	"github.com/overlakedb/overlake/internal/engine"
+	"github.com/overlakedb/overlake/internal/errs"
 	"github.com/overlakedb/overlake/internal/vec"
 	"github.com/overlakedb/overlake/internal/vec/pgvector"
 )
@@ -49,7 +48,7 @@ func (r *registrar) bits() {
 	measure(r, k, func(a, b bitString) float64 { return float64(vec.Hamming(a.packed, b.packed)) }, "<~>", "hamming_distance")
 	measure(r, k, func(a, b bitString) float64 { return vec.Jaccard(a.packed, b.packed) }, "<%>", "jaccard_distance")
 	for _, from := range []engine.Type{engine.Text, engine.Bit} {
-		r.scalar(bitsFunction, []engine.Type{from}, engine.Bit, func() row {
+		whole := func() row {
 			read := bitArgument(from)
 			return func(i int, a []engine.Column, out *engine.Output) error {
 				v, err := read(&a[0], i)
@@ -58,7 +57,9 @@ func (r *registrar) bits() {
 				}
 				return err
 			}
-		})
+		}
+		r.scalar(bitsFunction, []engine.Type{from}, engine.Bit, whole)
+		r.assignment("bit", from, engine.Bit, whole)
 		r.scalar(castFunction("bit"), []engine.Type{from, engine.Int32}, engine.Bit, func() row {
 			read := bitArgument(from)
 			var buf []byte
@@ -92,8 +93,10 @@ func (r *registrar) bits() {
 		out.Bits(i, packed, n)
 		return nil
 	})
-	r.row(bitsFunction, []engine.Type{engine.Int32}, engine.Bit, func(int, []engine.Column, *engine.Output) error {
-		return errors.New("an integer is no bit string: cast it to bit(n)")
+	r.assignment("bit", engine.Int32, engine.Bit, func() row {
+		return func(int, []engine.Column, *engine.Output) error {
+			return errs.New(errs.Invalid, "sql.cast", "an integer is no bit string", errs.Hint("cast it to bit(n)"))
+		}
 	})
 	r.row(loadBits, []engine.Type{engine.Blob, engine.Int32}, engine.Bit, func(i int, a []engine.Column, out *engine.Output) error {
 		packed, n := a[0].Bytes(i), int(a[1].Int32(i))

@@ -205,10 +205,11 @@ func modifier(text string, at lex.Token, typ string, args [][]lex.Token) (int64,
 // the engine says something else.
 func refusedCast(e *engine.SQLError) error {
 	call, ours := strings.CutPrefix(e.Call, "overlake_")
-	name, args, _ := strings.Cut(call, "(")
+	name, args, _ := strings.Cut(strings.TrimPrefix(call, "assign_"), "(")
 	if e.Subtype != "NO_MATCHING_FUNCTION" || !ours || !castTypes[name] {
 		return nil
 	}
 	from, _, _ := strings.Cut(strings.TrimSuffix(args, ")"), ", INTEGER")
+	from = strings.TrimSuffix(strings.TrimSuffix(from, ", STRING_LITERAL"), ", VARCHAR")
 	return errs.New(errs.Invalid, "sql.query", fmt.Sprintf("cannot cast type %s to %s", strings.ToLower(from), name))
 }

@@ -12,9 +12,14 @@ import (
 var tableFunctions = map[string]bool{"range": true, "generate_series": true, "unnest": true, "repeat": true, "repeat_row": true, "json_each": true, "json_tree": true,
 	"pg_timezone_names": true, "icu_calendar_names": true, "duckdb_functions": true, "duckdb_types": true, "duckdb_keywords": true}
 
-// castFunctions are the functions of ours that casts of users become.
-var castFunctions = map[string]bool{castFunction("vector"): true, castFunction("halfvec"): true, castFunction("sparsevec"): true, castFunction("bit"): true,
-	floatsFunction: true, bitsFunction: true}
+// castFunctions are the functions of ours that casts of users become, and what INSERT puts around a query.
+var castFunctions = map[string]bool{floatsFunction: true, bitsFunction: true}
+
+func init() {
+	for typ := range castTypes {
+		castFunctions[castFunction(typ)], castFunctions[assignFunction(typ)] = true, true
+	}
+}
 
 // guard refuses functions that are not for statements of users. It runs before any of ours are put in, but for those that
 // casts become.

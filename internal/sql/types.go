@@ -126,12 +126,10 @@ func assigned(f arrow.Field, value string) (string, error) {
 	case !ok:
 		typ, err := duckType(f.Type, f.Metadata)
 		return "CAST(" + value + " AS " + typ + ")", err
-	case d.Name == "bit":
-		return bitsFunction + "(" + value + ")", nil // no cast to bit(n): it would mend the length
-	case d.Name != "sparsevec":
+	case d.Name == "vector" || d.Name == "halfvec": // the others have no cast from all that they take
 		value = "CAST(" + value + " AS " + d.Name + ")"
 	}
-	return castFunction(d.Name) + "(" + value + ")", nil
+	return assignFunction(d.Name) + "(" + value + ", " + quoteText(f.Name) + ")", nil
 }
 
 // quoteIdent writes a name so that the engine reads it as exactly that name.

@@ -2,8 +2,10 @@ package sql
 
 import (
 	"errors"
+	"strings"
 
 	"github.com/overlakedb/overlake/internal/engine"
+	"github.com/overlakedb/overlake/internal/errs"
 	"github.com/overlakedb/overlake/internal/vec"
 	"github.com/overlakedb/overlake/internal/vec/pgvector"
 )
@@ -25,6 +27,9 @@ const (
 // castFunction is what a cast to a type becomes: the engine drops casts between types that are one but for their names, and
 // converts lists of numbers without a check.
 func castFunction(typ string) string { return "overlake_" + typ }
+
+// assignFunction makes of a value one of a column of the type.
+func assignFunction(typ string) string { return "overlake_assign_" + typ }
 
 type row = func(i int, a []engine.Column, out *engine.Output) error
 
@@ -226,7 +231,7 @@ func (r *registrar) dense(d denseType) {
 		})
 	}
 	r.cast(engine.SmallInts, d.in, -1, func(int, *engine.Column, *engine.Output) error {
-		return errors.New("cannot cast type smallint[] to " + name)
+		return errs.New(errs.Invalid, "sql.cast", "cannot cast type smallint[] to "+name)
 	})
 	r.cast(d.in, engine.Text, -1, func(i int, in *engine.Column, out *engine.Output) error {
 		out.Text(i, pgvector.Format(in.Floats(i)))
@@ -297,13 +302,27 @@ func (r *registrar) dense(d denseType) {
 func (r *registrar) casts(typ string, from, to engine.Type, start func(dim int) row) {
 	r.scalar(castFunction(typ), []engine.Type{from}, to, func() row { return start(-1) })
 	r.scalar(castFunction(typ), []engine.Type{from, engine.Int32}, to, func() row { return start(1) })
+	r.assignment(typ, from, to, func() row { return start(-1) })
+}
+
+// assignment registers a conversion as a function that is told the name of the column too, for its errors.
+func (r *registrar) assignment(typ string, from, to engine.Type, start func() row) {
+	r.scalar(assignFunction(typ), []engine.Type{from, engine.Text}, to, func() row {
+		convert := start()
+		return func(i int, a []engine.Column, out *engine.Output) error {
+			if err := convert(i, a, out); err != nil {
+				return errs.With(err, errs.On(strings.Clone(a[1].Text(i))))
+			}
+			return nil
+		}
+	})
 }
 
 // refuse registers the refusal of a cast. It lets NULLs pass, which the engine takes for integers.
 func (r *registrar) refuse(typ string, from engine.Type, name string, to engine.Type) {
 	r.casts(typ, from, to, func(int) row {
 		return func(int, []engine.Column, *engine.Output) error {
-			return errors.New("cannot cast type " + name + " to " + typ)
+			return errs.New(errs.Invalid, "sql.cast", "cannot cast type "+name+" to "+typ)
 		}
 	})
 }
