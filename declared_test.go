@@ -1,6 +1,8 @@
 package overlake_test
 
 import (
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -13,7 +15,8 @@ import (
 
 // TestAppendDeclaredTypes: rows that come as Arrow batches are rounded, parsed and checked as those of INSERT are.
 func TestAppendDeclaredTypes(t *testing.T) {
-	db, err := overlake.Open(t.Context(), t.TempDir(), overlake.Options{})
+	export := t.TempDir()
+	db, err := overlake.Open(t.Context(), t.TempDir(), overlake.Options{Export: []string{export}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -73,5 +76,13 @@ func TestAppendDeclaredTypes(t *testing.T) {
 	want := "e,s,b\n\"[0.19995117,-0.5]\",,0001\n\"[0.099975586,2048.0]\",\"{1:-2,3:1}/3\",1010\n\"[1.0,2.0]\",{2:4}/3,1111\n,,\n"
 	if got := answer(t.Context(), db, "SELECT e, s, b FROM t ORDER BY b"); got != want {
 		t.Errorf("got\n%s want\n%s", got, want)
+	}
+	rows, err := db.SQL(t.Context(), "COPY (SELECT s FROM t WHERE b = ?::BIT) TO 'p.json'", "1010")
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows.Close()
+	if got, err := os.ReadFile(filepath.Join(export, "p.json")); err != nil || string(got) != "{\"s\":\"{1:-2,3:1}/3\"}\n" {
+		t.Errorf("COPY with a parameter wrote %s, %v", got, err)
 	}
 }

@@ -9,7 +9,6 @@ import (
 
 	"github.com/apache/arrow-go/v18/arrow"
 
-	"github.com/overlakedb/overlake/internal/declared"
 	"github.com/overlakedb/overlake/internal/engine"
 	"github.com/overlakedb/overlake/internal/errs"
 	"github.com/overlakedb/overlake/internal/lake"
@@ -315,21 +314,35 @@ func (q *statement) export(w *rewriting, file string, options map[string]string)
 	return done("COPY", n), nil
 }
 
-// sparseAsText makes text of the columns of a query that are sparsevec: COPY writes what the engine holds, which is no form
-// for others. When the query fails here it fails again, and tells why.
+// sparseAsText makes text of what is a sparsevec in the columns of a query, inside lists and structs too: COPY writes what
+// the engine holds, which is no form for others. When the query fails here it fails again, and tells why.
 func (q *statement) sparseAsText(w *rewriting) {
 	if !strings.Contains(strings.ToLower(w.text), "sparsevec") {
 		return // no table and no cast has the type
 	}
-	rows, err := q.s.env.engine.Query(q.ctx, "SELECT * FROM ("+w.text+"\n) LIMIT 0", q.args...)
+	rows, err := q.s.env.engine.Query(q.ctx, "SELECT column_name, column_type FROM (DESCRIBE "+w.text+"\n)", q.args...)
 	if err != nil {
 		return
 	}
 	defer rows.Close()
 	var list []string
-	for _, f := range rows.Schema().Fields() {
-		if d, _ := declared.Of(f); d.Name == "sparsevec" {
-			list = append(list, quoteIdent(f.Name)+"::VARCHAR AS "+quoteIdent(f.Name))
+	for rows.Next() {
+		names, types := rows.Record().Column(0), rows.Record().Column(1)
+		for i := range names.Len() {
+			name, typ := quoteIdent(names.ValueStr(i)), types.ValueStr(i)
+			tokens, err := lex.Tokens(typ)
+			if err != nil {
+				return
+			}
+			var edits []lex.Edit
+			for _, t := range tokens {
+				if t.Is("sparsevec") {
+					edits = append(edits, lex.Edit{Start: t.Start, End: t.End, New: "VARCHAR"})
+				}
+			}
+			if edits != nil {
+				list = append(list, "CAST("+name+" AS "+lex.Splice(typ, edits)+") AS "+name)
+			}
 		}
 	}
 	if len(list) > 0 {
