@@ -27,7 +27,7 @@ func newRows(res *sql.Result) *Rows {
 	return r
 }
 
-// Schema describes the columns. A column declared as a vector has the field metadata overlake.type.
+// Schema describes the columns. A vector, a halfvec or a sparsevec, which comes as text, has the field metadata overlake.type.
 func (r *Rows) Schema() *arrow.Schema { return r.res.Schema() }
 
 // Next moves to the next batch; false means the end or an error, which Err tells apart.

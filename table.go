@@ -68,7 +68,8 @@ func (db *DB) Table(ctx context.Context, name string) (*Table, error) {
 
 // TableSpec describes a new table.
 type TableSpec struct {
-	// Schema of the rows. Declare a vector with Vectors.
+	// Schema of the rows. Declare a vector with Vectors, another type that Iceberg has none for with the field metadata
+	// overlake.type = halfvec(n), sparsevec(n) or bit(n); the last two may be columns of text here, and in what is appended.
 	Schema *arrow.Schema
 	// Vectors gives the number of dimensions of the columns that are vectors: lists of float32.
 	Vectors map[string]int
@@ -121,7 +122,8 @@ func (t *Table) Name() string { return t.id.String() }
 
 func (t *Table) sqlName() string { return quote(t.id.Namespace) + "." + quote(t.id.Name) }
 
-// Schema is the current schema. A declared vector has the field metadata overlake.type = vector(n).
+// Schema is the current schema. A column of a type that Iceberg has none for, such as vector(n), has the field metadata
+// overlake.type = vector(n); docs/format/table-properties.md lists the types and how they are held.
 func (t *Table) Schema(ctx context.Context) (*arrow.Schema, error) {
 	l, err := t.load(ctx)
 	if err != nil {

@@ -30,7 +30,14 @@ const (
 	FloatList       // FLOAT[]
 	DoubleList      // DOUBLE[]
 	Vector          // the alias vector of FLOAT[]
+	Halfvec         // the alias halfvec of FLOAT[]
+	Sparsevec       // the alias sparsevec of BLOB: the key of a sparse vector (see package pgvector)
+	Blob            // BLOB
+	Bit             // BIT
 )
+
+// aliases are the names of the types that are the engine's own in all but name.
+var aliases = map[Type]string{Vector: "vector", Halfvec: "halfvec", Sparsevec: "sparsevec"}
 
 func (t Type) create() C.duckdb_logical_type {
 	list := func(id C.int) C.duckdb_logical_type {
@@ -61,13 +68,40 @@ func (t Type) create() C.duckdb_logical_type {
 		return list(C.OV_TYPE_FLOAT)
 	case DoubleList:
 		return list(C.OV_TYPE_DOUBLE)
+	case Blob:
+		return C.duckdb_create_logical_type(C.OV_TYPE_BLOB)
+	case Bit:
+		return C.duckdb_create_logical_type(C.OV_TYPE_BIT)
 	}
-	v := list(C.OV_TYPE_FLOAT)
-	name := C.CString("vector")
+	v := Blob.create
+	if t != Sparsevec {
+		v = FloatList.create
+	}
+	alias := v()
+	name := C.CString(aliases[t])
 	defer C.free(unsafe.Pointer(name))
-	C.duckdb_logical_type_set_alias(v, name)
-	return v
+	C.duckdb_logical_type_set_alias(alias, name)
+	return alias
 }
+
+// aliasOf is the type of which a logical type is the alias, with its name; "" when it is none.
+func aliasOf(t C.duckdb_logical_type) (Type, string) {
+	a := C.duckdb_logical_type_get_alias(t)
+	if a == nil {
+		return 0, ""
+	}
+	defer C.duckdb_free(unsafe.Pointer(a))
+	name := C.GoString(a)
+	for of, n := range aliases {
+		if n == name {
+			return of, name
+		}
+	}
+	return 0, ""
+}
+
+// listOfFloats tells whether values of the type are lists of FLOAT.
+func (t Type) listOfFloats() bool { return t == Vector || t == Halfvec || t == FloatList }
 
 // Column is one argument of a call: a typed view over the engine's memory, valid during the call.
 type Column struct {
@@ -76,9 +110,9 @@ type Column struct {
 }
 
 func columnOf(v C.duckdb_vector, t Type) Column {
-	c := Column{data: C.duckdb_vector_get_data(v), valid: unsafe.Pointer(C.duckdb_vector_get_validity(v)), vector: t == Vector}
+	c := Column{data: C.duckdb_vector_get_data(v), valid: unsafe.Pointer(C.duckdb_vector_get_validity(v)), vector: t == Vector || t == Halfvec}
 	switch t {
-	case SmallInts, Ints, BigInts, FloatList, DoubleList, Vector:
+	case SmallInts, Ints, BigInts, FloatList, DoubleList, Vector, Halfvec:
 		ch := C.duckdb_list_vector_get_child(v)
 		c.child = C.duckdb_vector_get_data(ch)
 		c.childValid = unsafe.Pointer(C.duckdb_vector_get_validity(ch))
@@ -107,12 +141,39 @@ func (c *Column) Float64(i int) float64 { return *(*float64)(unsafe.Add(c.data, 
 
 // Text is the VARCHAR at row i, without a copy: it must not be kept.
 func (c *Column) Text(i int) string {
-	s := unsafe.Add(c.data, i*16)
-	n := *(*uint32)(s)
-	if n <= 12 {
-		return unsafe.String((*byte)(unsafe.Add(s, 4)), n)
+	b := c.Bytes(i)
+	return unsafe.String(unsafe.SliceData(b), len(b))
+}
+
+// Bytes is the BLOB at row i, without a copy: it must not be kept.
+func (c *Column) Bytes(i int) []byte { return textAt(unsafe.Add(c.data, i*16)) }
+
+// Bits appends the BIT at row i to into, packed as PostgreSQL and NumPy pack bits, and gives the number of bits: bit k is
+// bit 7-k%8 of byte k/8, and unused bits are 0.
+func (c *Column) Bits(i int, into []byte) ([]byte, int) {
+	raw := c.Bytes(i)
+	n := bitCount(raw)
+	if n == 0 {
+		return into, 0
 	}
-	return unsafe.String(*(**byte)(unsafe.Add(s, 8)), n)
+	pad, raw := uint(raw[0]), raw[1:]
+	for k, b := range raw {
+		b <<= pad
+		if k+1 < len(raw) {
+			b |= raw[k+1] >> (8 - pad)
+		}
+		into = append(into, b)
+	}
+	return into, n
+}
+
+// bitCount is the number of bits of the engine's form of a BIT: the first byte counts the unused bits, which are the
+// highest ones of the second byte and are set.
+func bitCount(raw []byte) int {
+	if len(raw) < 2 || raw[0] > 8 {
+		return 0
+	}
+	return 8*(len(raw)-1) - int(raw[0])
 }
 
 func (c *Column) entry(i int) (off, n uint64) {
@@ -187,11 +248,12 @@ type Output struct {
 	t    Type
 	data unsafe.Pointer
 	used uint64 // elements of the list child so far
+	bits []byte // the BIT being made
 }
 
 func outputOf(v C.duckdb_vector, t Type) Output {
 	o := Output{v: v, t: t, data: C.duckdb_vector_get_data(v)}
-	if t == Vector || t == FloatList {
+	if t.listOfFloats() {
 		o.used = uint64(C.duckdb_list_vector_get_size(v))
 	}
 	return o
@@ -202,7 +264,7 @@ func (o *Output) Null(i int) {
 	C.duckdb_vector_ensure_validity_writable(o.v)
 	w := (*uint64)(unsafe.Add(unsafe.Pointer(C.duckdb_vector_get_validity(o.v)), i>>6<<3))
 	*w &^= 1 << (i & 63)
-	if o.t == Vector || o.t == FloatList {
+	if o.t.listOfFloats() {
 		*(*[2]uint64)(unsafe.Add(o.data, i*16)) = [2]uint64{o.used, 0}
 	}
 }
@@ -237,4 +299,48 @@ func (o *Output) Floats(i int, v []float32) {
 	copy(unsafe.Slice((*float32)(unsafe.Add(child, o.used*4)), n), v)
 	*(*[2]uint64)(unsafe.Add(o.data, i*16)) = [2]uint64{o.used, n}
 	o.used += n
+}
+
+// List sets row i to the list of FLOAT at row i of a column, NULL elements too.
+func (o *Output) List(i int, c *Column) {
+	at := o.used
+	o.Floats(i, c.Floats(i))
+	if !c.HasNullElement(i) {
+		return
+	}
+	child := C.duckdb_list_vector_get_child(o.v)
+	C.duckdb_vector_ensure_validity_writable(child)
+	words := unsafe.Pointer(C.duckdb_vector_get_validity(child))
+	off, n := c.entry(i)
+	for k := range n {
+		if !bit(c.childValid, off+k) {
+			*(*uint64)(unsafe.Add(words, (at+k)>>6<<3)) &^= 1 << ((at + k) & 63)
+		}
+	}
+}
+
+// Bytes sets row i to a BLOB.
+func (o *Output) Bytes(i int, b []byte) {
+	p := (*C.char)(unsafe.Pointer(unsafe.SliceData(b)))
+	C.duckdb_unsafe_vector_assign_string_element_len(o.v, C.idx_t(i), p, C.idx_t(len(b)))
+}
+
+// Bits sets row i to the first n bits of packed, which are packed as Column.Bits gives them.
+func (o *Output) Bits(i int, packed []byte, n int) {
+	// Eight unused bits are more than the engine itself makes. It is how none at all can be written.
+	pad := uint(8)
+	if n > 0 {
+		pad = uint(-n & 7)
+	}
+	o.bits = append(o.bits[:0], byte(pad), 0xff)
+	for k := range (n + 7) / 8 {
+		b := packed[k] >> pad
+		if k > 0 {
+			b |= packed[k-1] << (8 - pad)
+			o.bits = append(o.bits, b)
+		} else {
+			o.bits[1] = b | ^byte(0xff>>pad)
+		}
+	}
+	o.Bytes(i, o.bits)
 }

@@ -17,13 +17,15 @@ import (
 	"github.com/apache/arrow-go/v18/arrow/memory"
 
 	"github.com/overlakedb/overlake/internal/errs"
+	"github.com/overlakedb/overlake/internal/vec"
+	"github.com/overlakedb/overlake/internal/vec/pgvector"
 )
 
 // A sink collects the rows of one column, chunk by chunk, into the buffers of an Arrow array. The engine's chunks are
 // flat: row i of a vector lies at index i of its data, and a validity mask says which rows are NULL.
 //
-// What becomes what: HUGEINT and UHUGEINT decimal128(38,0) (a UHUGEINT above the range is an error); ENUM, UUID, BIT and
-// TIMETZ text; TIMESTAMPTZ a timestamp in UTC; everything else its namesake. BIGNUM, UNION, VARIANT and GEOMETRY are
+// What becomes what: HUGEINT and UHUGEINT decimal128(38,0) (a UHUGEINT above the range is an error); ENUM, UUID, BIT,
+// TIMETZ and sparsevec text; TIMESTAMPTZ a timestamp in UTC; everything else its namesake. BIGNUM, UNION, VARIANT and GEOMETRY are
 // Unsupported.
 type sink interface {
 	dataType() arrow.DataType
@@ -241,6 +243,34 @@ func appendBits(b []byte, p unsafe.Pointer) []byte {
 	return b
 }
 
+// sparses collects a column of sparsevec as pgvector's text.
+type sparses struct {
+	texts
+	value  vec.Sparse
+	failed error
+}
+
+func newSparses() sink {
+	s := &sparses{}
+	s.texts = texts{typ: arrow.BinaryTypes.String, from: 16, one: func(b []byte, p unsafe.Pointer) []byte {
+		if s.failed == nil {
+			s.failed = pgvector.ParseSparseKey(textAt(p), &s.value)
+		}
+		if s.failed != nil {
+			return b
+		}
+		return pgvector.AppendSparse(b, &s.value)
+	}}
+	return s
+}
+
+func (s *sparses) add(v C.duckdb_vector, off, n int) error {
+	if err := s.texts.add(v, off, n); err != nil {
+		return err
+	}
+	return s.failed
+}
+
 // appendUUID writes a UUID, which is a 128-bit integer with its top bit flipped so that it sorts.
 func appendUUID(b []byte, p unsafe.Pointer) []byte {
 	var raw [16]byte
@@ -445,6 +475,9 @@ func newSink(t C.duckdb_logical_type) (sink, error) {
 	case C.OV_TYPE_VARCHAR:
 		return &texts{typ: arrow.BinaryTypes.String, from: 16, one: appendText}, nil
 	case C.OV_TYPE_BLOB:
+		if of, _ := aliasOf(t); of == Sparsevec {
+			return newSparses(), nil
+		}
 		return &texts{typ: arrow.BinaryTypes.Binary, from: 16, one: appendText}, nil
 	case C.OV_TYPE_BIT:
 		return &texts{typ: arrow.BinaryTypes.String, from: 16, one: appendBits}, nil

@@ -7,8 +7,8 @@
 //   - live bitmaps: NewLive registers deleted and allowed rows of a list of files for the predicate overlake_live;
 //   - feeds: NewFeed makes Arrow batches readable as a table function.
 //
-// Functions written in Go enter through RegisterScalar and RegisterCast; the type vector is an alias of FLOAT[], so that
-// operators on it can be ours while those on other lists stay DuckDB's.
+// Functions written in Go enter through RegisterScalar and RegisterCast. The types vector and halfvec are aliases of FLOAT[],
+// sparsevec is one of BLOB, so that operators on them can be ours while those on other lists and bytes stay DuckDB's.
 //
 // Rules of the room:
 //
@@ -166,7 +166,7 @@ func (db *DB) open() error {
 	if C.ov_live_register(control) != 0 || C.ov_feed_register(control) != 0 {
 		return errs.New(errs.Internal, "engine.open", "cannot register the scan functions")
 	}
-	if err := db.registerVector(); err != nil {
+	if err := db.registerAliases(); err != nil {
 		return err
 	}
 	if err := db.openDoor(); err != nil {

@@ -236,11 +236,14 @@ func (db *DB) RegisterCast(c Cast) error {
 	return nil
 }
 
-func (db *DB) registerVector() error {
-	v := Vector.create()
-	defer C.duckdb_destroy_logical_type(&v)
-	if C.duckdb_register_logical_type(db.conns[0], v, nil) != 0 || C.ov_vector_aggregates(db.conns[0], v) != 0 {
-		return errs.New(errs.Internal, "engine.open", "cannot register the vector type")
+// registerAliases makes the types known by their names, and the aggregates of vector, which are in C.
+func (db *DB) registerAliases() error {
+	for t, name := range aliases {
+		v := t.create()
+		defer C.duckdb_destroy_logical_type(&v)
+		if C.duckdb_register_logical_type(db.conns[0], v, nil) != 0 || t == Vector && C.ov_vector_aggregates(db.conns[0], v) != 0 {
+			return errs.New(errs.Internal, "engine.open", "cannot register a type", errs.On(name))
+		}
 	}
 	return nil
 }

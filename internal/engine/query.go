@@ -17,11 +17,12 @@ import (
 	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/arrow-go/v18/arrow/array"
 
+	"github.com/overlakedb/overlake/internal/declared"
 	"github.com/overlakedb/overlake/internal/errs"
 )
 
-// TypeKey is the field metadata that names the type of a result column which is an alias, such as "vector".
-const TypeKey = "overlake.type"
+// TypeKey is the field metadata that names the type of a result column which is an alias: vector, halfvec or sparsevec.
+const TypeKey = declared.Key
 
 // Result streams the rows of one query. It is for one goroutine, but Close may come from another one. The batch of Record
 // is valid until the next call of Next or Close; Retain keeps it longer.
@@ -206,11 +207,8 @@ func (r *Result) readSchema() error {
 		f.Name = C.GoString(C.duckdb_column_name(&r.q.res, C.idx_t(i)))
 		t := C.duckdb_column_logical_type(&r.q.res, C.idx_t(i))
 		s, err := newSink(t)
-		if a := C.duckdb_logical_type_get_alias(t); a != nil {
-			if alias := C.GoString(a); alias == "vector" {
-				f.Metadata = arrow.NewMetadata([]string{TypeKey}, []string{alias})
-			}
-			C.duckdb_free(unsafe.Pointer(a))
+		if _, name := aliasOf(t); name != "" {
+			f.Metadata = arrow.NewMetadata([]string{TypeKey}, []string{name})
 		}
 		C.duckdb_destroy_logical_type(&t)
 		if err != nil {

@@ -9,6 +9,8 @@ import (
 
 	"github.com/overlakedb/overlake/internal/engine"
 	"github.com/overlakedb/overlake/internal/errs"
+	"github.com/overlakedb/overlake/internal/vec"
+	"github.com/overlakedb/overlake/internal/vec/pgvector"
 )
 
 // vectors registers text in and out and operators of the vector type, each with a result that tells it from DuckDB's own.
@@ -160,4 +162,93 @@ func TestAliasComesInAndGoesOut(t *testing.T) {
 	}
 	path := fieldIDs(t, db, "SELECT [1, 2]::FLOAT[] AS emb", "{emb: {__duckdb_field_id: 2, element: 3}}")
 	check("read_parquet('" + path + "', schema = MAP {2: {name: 'emb', type: 'vector', default_value: NULL}})")
+}
+
+// TestOtherAliases: halfvec is another type than vector to functions, though a cast between them is dropped; sparsevec is
+// none of them, sorts by its bytes and comes out as text.
+func TestOtherAliases(t *testing.T) {
+	db := open(t, engine.Config{})
+	vectors(t, db)
+	all := []error{
+		db.RegisterCast(engine.Cast{From: engine.Text, To: engine.Sparsevec, Cost: 100, Row: func(i int, in *engine.Column, out *engine.Output) error {
+			var v vec.Sparse
+			if in.Text(i) == "broken" {
+				out.Bytes(i, []byte("broken"))
+				return nil
+			}
+			err := pgvector.ParseSparse(in.Text(i), &v)
+			out.Bytes(i, pgvector.AppendSparseKey(nil, &v))
+			return err
+		}}),
+		db.RegisterCast(engine.Cast{From: engine.Text, To: engine.Halfvec, Cost: 100, Row: func(i int, _ *engine.Column, out *engine.Output) error {
+			out.Floats(i, []float32{7})
+			return nil
+		}}),
+	}
+	for typ, name := range map[engine.Type]string{engine.Vector: "vector", engine.Halfvec: "halfvec", engine.Sparsevec: "sparsevec", engine.FloatList: "list"} {
+		all = append(all, db.RegisterScalar(engine.Scalar{Name: "kind", Args: []engine.Type{typ}, Returns: engine.Text, Row: func(i int, _ []engine.Column, out *engine.Output) error {
+			out.Text(i, name)
+			return nil
+		}}))
+	}
+	all = append(all, db.RegisterScalar(engine.Scalar{Name: "copy", Args: []engine.Type{engine.FloatList}, Returns: engine.FloatList, Row: func(i int, a []engine.Column, out *engine.Output) error {
+		out.List(i, &a[0])
+		return nil
+	}}))
+	if err := errors.Join(all...); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct{ sql, want string }{
+		{"SELECT kind('[1]'::vector), kind('[1]'::halfvec), kind('{}/1'::sparsevec), kind([1]::FLOAT[])", "vector|halfvec|sparsevec|list"},
+		{"SELECT kind('[1]'::vector::halfvec), kind('[1]'::halfvec::FLOAT[])", "vector|halfvec"},
+		{"SELECT v, typeof(v) FROM (VALUES ('{2:1}/3'::sparsevec), ('{1:1}/3'), (NULL), ('{1:-1}/3')) t(v) ORDER BY v", "{1:-1}/3|sparsevec\n{2:1}/3|sparsevec\n{1:1}/3|sparsevec\n(null)|sparsevec"},
+		{"SELECT '{1:1}/2'::sparsevec = '{1:1}/2', ['{1:1}/2'::sparsevec], {'a': '{}/2'::sparsevec}", `true|["{1:1}/2"]|{"a":"{}/2"}`},
+		{"SELECT copy([1, NULL, 3]), copy(l) FROM (VALUES ([NULL]::FLOAT[]), ([]), (NULL), ([2, NULL])) t(l)", "[1,null,3]|[null]\n[1,null,3]|[]\n[1,null,3]|(null)\n[1,null,3]|[2,null]"},
+	} {
+		want(t, rows(t, db, c.sql), strings.Split(c.want, "\n")...)
+	}
+	for _, sql := range []string{"SELECT 'x'::BLOB::sparsevec", "SELECT '{}/1'::sparsevec::BLOB", "SELECT '{}/1'::sparsevec || '{}/1'::sparsevec", "SELECT octet_length('{}/1'::sparsevec)"} {
+		if got, err := tryRows(t.Context(), db, sql); err == nil {
+			t.Errorf("%s works now and gives %q", sql, got)
+		}
+	}
+	if _, err := tryRows(t.Context(), db, "SELECT 'broken'::sparsevec"); !errs.Is(err, errs.Corrupt) {
+		t.Errorf("a broken key gave %v", err)
+	}
+	r, err := db.Query(t.Context(), "SELECT '{}/1'::sparsevec, '[1]'::halfvec, '1'::BIT")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	for i, name := range []string{"sparsevec", "halfvec", ""} {
+		if got, _ := r.Schema().Field(i).Metadata.GetValue(engine.TypeKey); got != name {
+			t.Errorf("column %d has type %q, want %q", i, got, name)
+		}
+	}
+}
+
+// TestBits: bits come as PostgreSQL packs them, and go so; the engine keeps them otherwise, and takes none at all.
+func TestBits(t *testing.T) {
+	db := open(t, engine.Config{})
+	err := errors.Join(
+		db.RegisterScalar(engine.Scalar{Name: "bytes_of", Args: []engine.Type{engine.Bit}, Returns: engine.Text, Row: func(i int, a []engine.Column, out *engine.Output) error {
+			b, n := a[0].Bits(i, nil)
+			out.Text(i, fmt.Sprintf("%x/%d", b, n))
+			return nil
+		}}),
+		db.RegisterScalar(engine.Scalar{Name: "bits_of", Args: []engine.Type{engine.Blob, engine.Int32}, Returns: engine.Bit, Row: func(i int, a []engine.Column, out *engine.Output) error {
+			out.Bits(i, a[0].Bytes(i), int(a[1].Int32(i)))
+			return nil
+		}}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := "1011001110001111000011111000001"
+	for n := 1; n <= len(text); n++ {
+		s := text[:n]
+		want(t, rows(t, db, "SELECT bits_of(unhex(split_part(bytes_of('"+s+"'), '/', 1)), "+strconv.Itoa(n)+"), bits_of(unhex(split_part(bytes_of('"+s+"'), '/', 1)), "+strconv.Itoa(n)+") = '"+s+"'"), s+"|true")
+	}
+	want(t, rows(t, db, "SELECT bytes_of('101'), bytes_of('101010101'), bytes_of(bits_of(''::BLOB, 0))"), "a0/3|aa80/9|/0")
+	want(t, rows(t, db, "SELECT bits_of('', 0), length(bits_of('', 0)), bit_count(bits_of('', 0)), bits_of('', 0) = bits_of('', 0), bits_of('', 0)::VARCHAR, bits_of('', 0) || '1', bits_of('', 0) & bits_of('', 0)"),
+		"|0|0|true||1|")
 }

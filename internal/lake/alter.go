@@ -15,6 +15,7 @@ import (
 	"github.com/apache/iceberg-go/table"
 	"github.com/google/uuid"
 
+	"github.com/overlakedb/overlake/internal/declared"
 	"github.com/overlakedb/overlake/internal/errs"
 	"github.com/overlakedb/overlake/internal/predicate"
 )
@@ -144,21 +145,20 @@ func (c AddColumn) apply(e *schemaEdit) error {
 		return errs.New(errs.Invalid, "lake.alter", "a required column without a default would be NULL in the rows there are", errs.On(c.Field.Name),
 			errs.Hint("leave out NOT NULL"))
 	}
-	f := iceberg.NestedField{ID: e.next(), Name: c.Field.Name, Required: !c.Field.Nullable}
-	f.Doc, _ = c.Field.Metadata.GetValue(DocKey)
-	var err error
-	if f.Type, err = icebergType(c.Field, e.next); err != nil {
+	column, of, ok, err := declared.Stored(c.Field)
+	if err != nil {
+		return err
+	}
+	f := iceberg.NestedField{ID: e.next(), Name: column.Name, Required: !column.Nullable}
+	f.Doc, _ = column.Metadata.GetValue(DocKey)
+	if f.Type, err = icebergType(column, e.next); err != nil {
 		return err
 	}
 	if err := fitsVersion(f, e.t.meta.Version()); err != nil {
 		return err
 	}
-	declared, err := declaration(c.Field, f.Type)
-	if err != nil {
-		return err
-	}
-	if declared != "" {
-		e.set[typeProperty(f.ID)] = declared
+	if ok {
+		e.set[typeProperty(f.ID)] = of.String()
 	}
 	if c.Default != nil {
 		if err := setDefault(&f, c.Default, e.t.meta.Version()); err != nil {

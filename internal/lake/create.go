@@ -7,7 +7,6 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/iceberg-go"
 	"github.com/apache/iceberg-go/table"
 
@@ -63,11 +62,8 @@ func shapeOf(spec CreateSpec, otherwise, lastField, lastPartitionField int) (*sh
 	if version != 2 && version != 3 {
 		return nil, errs.New(errs.Unsupported, "lake.create", fmt.Sprintf("tables are written in format version 2 or 3, not %d", version))
 	}
-	for i, f := range sc.Fields() {
+	for _, f := range sc.Fields() {
 		if err := fitsVersion(f, version); err != nil {
-			return nil, err
-		}
-		if _, err := declaration(spec.Schema.Field(i), f.Type); err != nil {
 			return nil, err
 		}
 	}
@@ -139,24 +135,7 @@ func fitsVersion(f iceberg.NestedField, version int) error {
 	return nil
 }
 
-// declaration is the declared type of a column, "" for none: a vector, of a list of FLOAT.
-func declaration(f arrow.Field, t iceberg.Type) (string, error) {
-	d, ok := f.Metadata.GetValue(TypeKey)
-	if !ok {
-		return "", nil
-	}
-	if _, ok := VectorDim(d); !ok {
-		return "", errs.New(errs.Invalid, "lake.schema", "a column can only be declared as vector or vector(n), not as "+strconv.Quote(d), errs.On(f.Name))
-	}
-	if l, ok := t.(*iceberg.ListType); ok {
-		if _, ok := l.Element.(iceberg.Float32Type); ok {
-			return d, nil
-		}
-	}
-	return "", errs.New(errs.Invalid, "lake.schema", fmt.Sprintf("a vector is a list of FLOAT, not %s", t), errs.On(f.Name))
-}
-
-// redeclare moves vector declarations to the ids that the columns really got.
+// redeclare moves the declarations of types to the ids that the columns really got.
 func redeclare(meta table.Metadata, before *iceberg.Schema) (table.Metadata, error) {
 	set, remove := iceberg.Properties{}, []string{}
 	for _, f := range before.Fields() {

@@ -101,7 +101,7 @@ type Catalog interface {
 // CreateSpec describes a new table.
 type CreateSpec struct {
 	// Schema of the rows; field ids are assigned here. A field with metadata overlake.type = vector(n) is a list of
-	// float32 declared as a vector.
+	// float32 declared as a vector; see package declared for the other types.
 	Schema    *arrow.Schema
 	Partition []PartitionField
 	// Defaults are the values of columns in rows that do not give one, by column; they need format version 3.

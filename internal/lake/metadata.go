@@ -2,10 +2,12 @@ package lake
 
 import (
 	"context"
+	"strconv"
 	"strings"
 
 	"github.com/apache/iceberg-go/table"
 
+	"github.com/overlakedb/overlake/internal/declared"
 	"github.com/overlakedb/overlake/internal/errs"
 )
 
@@ -31,10 +33,10 @@ func checkProperties(props map[string]string) error {
 			continue
 		}
 		if strings.HasPrefix(k, "overlake.column.") && strings.HasSuffix(k, ".type") {
-			if _, ok := VectorDim(v); ok {
+			if _, ok := declared.Parse(v); ok {
 				continue
 			}
-			return errs.New(errs.Invalid, "lake.properties", "the type of a column can only be declared as vector or vector(n)", errs.On(k))
+			return errs.New(errs.Invalid, "lake.properties", "the type of a column cannot be declared as "+strconv.Quote(v), errs.On(k), errs.Hint("the types are %s", declared.Forms))
 		}
 		return errs.New(errs.Unsupported, "lake.properties", "there is no such property", errs.On(k),
 			errs.Hint("properties that begin with overlake. are listed in docs/format/table-properties.md"))

@@ -2,7 +2,6 @@ package lake
 
 import (
 	"fmt"
-	"regexp"
 	"strconv"
 	"strings"
 
@@ -10,14 +9,15 @@ import (
 	"github.com/apache/arrow-go/v18/arrow/extensions"
 	"github.com/apache/iceberg-go"
 
+	"github.com/overlakedb/overlake/internal/declared"
 	"github.com/overlakedb/overlake/internal/errs"
 )
 
 // Keys of the metadata of Arrow fields.
 const (
 	FieldIDKey = "PARQUET:field_id"
-	// TypeKey holds the declared type of a column that Iceberg has no type for: vector or vector(n).
-	TypeKey = "overlake.type"
+	// TypeKey holds the declared type of a column that Iceberg has no type for (see package declared).
+	TypeKey = declared.Key
 	// IcebergTypeKey holds the Iceberg type where the Arrow type does not tell: uuid.
 	IcebergTypeKey = "iceberg.type"
 	// DocKey holds the comment of a column.
@@ -27,20 +27,8 @@ const (
 // typeProperty is the table property that declares the type of a column.
 func typeProperty(id int) string { return "overlake.column." + strconv.Itoa(id) + ".type" }
 
-var vectorType = regexp.MustCompile(`^vector(\(([1-9][0-9]*)\))?$`)
-
-// VectorDim is the number of dimensions of a declared vector type: 0 for one without, false for other types.
-func VectorDim(declared string) (int, bool) {
-	m := vectorType.FindStringSubmatch(declared)
-	if m == nil {
-		return 0, false
-	}
-	n, _ := strconv.Atoi(m[2])
-	return n, true
-}
-
-// toArrow gives a schema in Arrow's words. Every field, nested ones too, carries its id; declared vectors, UUIDs and
-// comments carry the keys above.
+// toArrow gives a schema in Arrow's words. Every field, nested ones too, carries its id; declared types, UUIDs and
+// comments carry the keys above. A declaration that does not fit the column is none.
 func (t *Table) toArrow(s *iceberg.Schema) (*arrow.Schema, error) {
 	props := t.meta.Properties()
 	fields := make([]arrow.Field, len(s.Fields()))
@@ -50,7 +38,7 @@ func (t *Table) toArrow(s *iceberg.Schema) (*arrow.Schema, error) {
 			return nil, err
 		}
 		if d, ok := props[typeProperty(f.ID)]; ok {
-			if _, isVector := VectorDim(d); isVector {
+			if of, ok := declared.Parse(d); ok && of.Holds(fields[i].Type) {
 				md := fields[i].Metadata.ToMap()
 				md[TypeKey] = d
 				fields[i].Metadata = arrow.MetadataFrom(md)
@@ -60,8 +48,8 @@ func (t *Table) toArrow(s *iceberg.Schema) (*arrow.Schema, error) {
 	return arrow.NewSchema(fields, nil), nil
 }
 
-// toIceberg turns the schema of a new table into Iceberg's and returns the properties that declare its vectors. Field ids begin
-// behind last.
+// toIceberg turns the schema of a new table into Iceberg's and returns the properties that declare types. Field ids begin behind
+// last.
 func toIceberg(sc *arrow.Schema, last int) (*iceberg.Schema, map[string]string, error) {
 	fields := make([]iceberg.NestedField, sc.NumFields())
 	id := last
@@ -81,13 +69,15 @@ func toIceberg(sc *arrow.Schema, last int) (*iceberg.Schema, map[string]string, 
 	}
 	props := map[string]string{}
 	for i, f := range sc.Fields() {
-		typ, err := icebergType(f, next)
+		f, of, ok, err := declared.Stored(f)
 		if err != nil {
 			return nil, nil, err
 		}
-		fields[i].Type = typ
-		if d, ok := f.Metadata.GetValue(TypeKey); ok {
-			props[typeProperty(fields[i].ID)] = d
+		if fields[i].Type, err = icebergType(f, next); err != nil {
+			return nil, nil, err
+		}
+		if ok {
+			props[typeProperty(fields[i].ID)] = of.String()
 		}
 	}
 	return iceberg.NewSchema(0, fields...), props, nil
@@ -142,11 +132,11 @@ func icebergType(f arrow.Field, next func() int) (iceberg.Type, error) {
 	case arrow.ExtensionType:
 		return icebergType(arrow.Field{Name: f.Name, Type: t.StorageType()}, next)
 	case *arrow.ListType:
-		return listType(f.Name, t.ElemField(), vectorRequired(f), next)
+		return listType(f.Name, t.ElemField(), requiredElements(f), next)
 	case *arrow.LargeListType:
-		return listType(f.Name, t.ElemField(), vectorRequired(f), next)
+		return listType(f.Name, t.ElemField(), requiredElements(f), next)
 	case *arrow.FixedSizeListType:
-		return listType(f.Name, t.ElemField(), vectorRequired(f), next)
+		return listType(f.Name, t.ElemField(), requiredElements(f), next)
 	case *arrow.MapType:
 		kid, vid := next(), next()
 		key, err := icebergType(arrow.Field{Name: f.Name + ".key", Type: t.KeyType(), Metadata: t.KeyField().Metadata}, next)
@@ -184,8 +174,8 @@ func listType(name string, elem arrow.Field, required bool, next func() int) (ic
 	return &iceberg.ListType{ElementID: id, Element: typ, ElementRequired: required || !elem.Nullable}, nil
 }
 
-func vectorRequired(f arrow.Field) bool {
-	d, _ := f.Metadata.GetValue(TypeKey)
-	_, ok := VectorDim(d)
+// requiredElements: the lists that hold vectors have no NULL in them.
+func requiredElements(f arrow.Field) bool {
+	_, ok := declared.Of(f)
 	return ok
 }

@@ -3,7 +3,6 @@ package lake
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -16,6 +15,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/overlakedb/overlake/internal/datafile"
+	"github.com/overlakedb/overlake/internal/declared"
 	"github.com/overlakedb/overlake/internal/errs"
 	"github.com/overlakedb/overlake/internal/objstore"
 )
@@ -39,7 +39,7 @@ type tableWriter struct {
 	ctx        context.Context
 	opts       WriteOptions
 	schema     *arrow.Schema
-	dims       map[int]int // column → declared dimensions of a vector, 0 for any number
+	declared   map[int]declared.Type // column → its declared type
 	bloom      []string
 	defaults   map[string]scalar.Scalar // write defaults of columns that have one
 	partitions *partitioner
@@ -75,7 +75,7 @@ func (c *countingWriter) Write(p []byte) (int, error) {
 }
 
 func newTableWriter(ctx context.Context, t *Table, opts WriteOptions) (*tableWriter, error) {
-	w := &tableWriter{t: t, ctx: ctx, opts: opts, schema: t.Schema(), dims: map[int]int{}, defaults: map[string]scalar.Scalar{}, parts: map[string]*partWriter{}}
+	w := &tableWriter{t: t, ctx: ctx, opts: opts, schema: t.Schema(), declared: map[int]declared.Type{}, defaults: map[string]scalar.Scalar{}, parts: map[string]*partWriter{}}
 	if w.opts.TargetFileBytes <= 0 {
 		w.opts.TargetFileBytes = defaultTargetFile
 		if n, err := strconv.ParseInt(t.meta.Properties()[table.WriteTargetFileSizeBytesKey], 10, 64); err == nil && n > 0 {
@@ -86,8 +86,8 @@ func newTableWriter(ctx context.Context, t *Table, opts WriteOptions) (*tableWri
 		w.opts.MemoryBytes = defaultWriteMemory
 	}
 	for i, f := range w.schema.Fields() {
-		if d, ok := f.Metadata.GetValue(TypeKey); ok {
-			w.dims[i], _ = VectorDim(d)
+		if d, ok := declared.Of(f); ok {
+			w.declared[i] = d
 		}
 	}
 	for _, f := range t.meta.CurrentSchema().Fields() {
@@ -121,30 +121,13 @@ func (w *tableWriter) run(r array.RecordReader) ([]*writtenFile, error) {
 		if err := w.ctx.Err(); err != nil {
 			return nil, errs.Wrap(errs.Canceled, "lake.write", err)
 		}
-		full, err := w.withDefaults(r.RecordBatch())
-		if err != nil {
+		if err := w.take(r.RecordBatch()); err != nil {
 			return nil, err
 		}
-		rec, err := datafile.Conform(w.ctx, full, w.schema)
-		full.Release()
-		if err != nil {
+		if err := w.shrink(); err != nil {
 			return nil, err
 		}
-		if err = checkVectors(rec, w.dims); err == nil {
-			if len(w.partitions.fields) == 0 {
-				err = w.direct(rec)
-			} else {
-				err = w.partitions.split(w.ctx, rec, w.wait)
-			}
-		}
-		if err == nil {
-			err = w.shrink()
-		}
-		w.rows += rec.NumRows()
-		rec.Release()
-		if err != nil {
-			return nil, err
-		}
+		w.rows += r.RecordBatch().NumRows()
 		if w.opts.Progress != nil {
 			w.opts.Progress(w.rows)
 		}
@@ -186,6 +169,34 @@ func (w *tableWriter) withDefaults(rec arrow.RecordBatch) (arrow.RecordBatch, er
 		fields, cols = append(fields, arrow.Field{Name: f.Name, Type: c.DataType(), Nullable: true}), append(cols, c)
 	}
 	return array.NewRecordBatch(arrow.NewSchema(fields, nil), cols, rec.NumRows()), nil
+}
+
+// take gives rows the form that the table has, checks them and puts them where they belong.
+func (w *tableWriter) take(rec arrow.RecordBatch) error {
+	full, err := w.withDefaults(rec)
+	if err != nil {
+		return err
+	}
+	defer full.Release()
+	parsed, err := declared.ParseTexts(full, w.schema, w.declared)
+	if err != nil {
+		return err
+	}
+	defer parsed.Release()
+	conform, err := datafile.Conform(w.ctx, parsed, w.schema)
+	if err != nil {
+		return err
+	}
+	defer conform.Release()
+	checked, err := declared.Check(conform, w.declared)
+	if err != nil {
+		return err
+	}
+	defer checked.Release()
+	if len(w.partitions.fields) == 0 {
+		return w.direct(checked)
+	}
+	return w.partitions.split(w.ctx, checked, w.wait)
 }
 
 // direct writes the rows of a table without partitions.
@@ -426,37 +437,4 @@ func sizeOf(rec arrow.RecordBatch) int64 {
 		n += int64(c.Data().SizeInBytes())
 	}
 	return n
-}
-
-// checkVectors holds the rows of declared vectors to their declaration: no NULL, NaN or infinite elements, the declared
-// number of dimensions.
-func checkVectors(rec arrow.RecordBatch, dims map[int]int) error {
-	for c, dim := range dims {
-		l, ok := rec.Column(c).(*array.List)
-		if !ok {
-			continue
-		}
-		bad := func(format string, args ...any) error {
-			return errs.New(errs.Invalid, "lake.write", fmt.Sprintf(format, args...), errs.On(rec.ColumnName(c)))
-		}
-		values, ok := l.ListValues().(*array.Float32)
-		if !ok {
-			continue
-		}
-		for i := range l.Len() {
-			if l.IsNull(i) {
-				continue
-			}
-			lo, hi := l.ValueOffsets(i)
-			if n := int(hi - lo); dim > 0 && n != dim {
-				return bad("expected %d dimensions, not %d", dim, n)
-			}
-			for _, v := range values.Float32Values()[lo:hi] {
-				if v-v != 0 { // NaN and the infinities
-					return bad("NaN and infinite values are not allowed in a vector")
-				}
-			}
-		}
-	}
-	return nil
 }

@@ -6,11 +6,11 @@ import (
 
 	"github.com/apache/arrow-go/v18/arrow"
 
+	"github.com/overlakedb/overlake/internal/declared"
 	"github.com/overlakedb/overlake/internal/errs"
 	"github.com/overlakedb/overlake/internal/lake"
 	"github.com/overlakedb/overlake/internal/predicate"
 	"github.com/overlakedb/overlake/internal/sql/lex"
-	"github.com/overlakedb/overlake/internal/vec/pgvector"
 )
 
 // cursor reads the words of a statement one after the other.
@@ -170,23 +170,24 @@ func (c *cursor) typeName() (t arrow.DataType, md map[string]string, err error) 
 	case "UUID":
 		t = &arrow.FixedSizeBinaryType{ByteWidth: 16}
 		md[icebergType] = "uuid"
-	case "VECTOR":
+	case "VECTOR", "HALFVEC", "SPARSEVEC", "BIT":
+		name := strings.ToLower(word)
 		a, err := args()
 		if err != nil {
 			return nil, nil, err
 		}
-		md[declaredType] = "vector"
 		if a != nil {
-			n, err := modifier(c.text, start, a)
-			if err == nil {
-				err = pgvector.CheckModifier(n)
-			}
+			n, err := modifier(c.text, start, name, a)
 			if err != nil {
 				return nil, nil, err
 			}
-			md[declaredType] = "vector(" + strconv.FormatInt(n, 10) + ")"
+			name += "(" + strconv.FormatInt(n, 10) + ")"
 		}
-		t = arrow.ListOfField(arrow.Field{Name: "element", Type: arrow.PrimitiveTypes.Float32})
+		d, ok := declared.Parse(name)
+		if !ok {
+			return nil, nil, errs.With(lex.Errorf(c.text, start.Start, "a column of type %s needs a length", word), errs.Hint("write %s(8) for bit strings of 8 bits", word))
+		}
+		md[declared.Key], t = name, d.Storage()
 	case "STRUCT", "ROW":
 		a, err := args()
 		if err != nil {
@@ -231,11 +232,9 @@ func (c *cursor) typeName() (t arrow.DataType, md map[string]string, err error) 
 			}
 		}
 		t = arrow.MapOf(kv[0], kv[1])
-	case "HALFVEC", "SPARSEVEC", "BIT":
-		return nil, nil, errs.New(errs.Unsupported, "sql.type", "this type is not supported yet", errs.On(word), errs.Hint("use vector(n)"))
 	default:
 		return nil, nil, errs.New(errs.Unsupported, "sql.type", "columns of this type cannot be stored in Iceberg", errs.On(word),
-			errs.Hint("use BOOLEAN, INTEGER, BIGINT, FLOAT, DOUBLE, DECIMAL, VARCHAR, BLOB, DATE, TIME, TIMESTAMP, TIMESTAMPTZ, UUID, vector(n), lists, STRUCT or MAP"))
+			errs.Hint("use BOOLEAN, INTEGER, BIGINT, FLOAT, DOUBLE, DECIMAL, VARCHAR, BLOB, DATE, TIME, TIMESTAMP, TIMESTAMPTZ, UUID, vector(n), halfvec(n), sparsevec(n), bit(n), lists, STRUCT or MAP"))
 	}
 	for c.peek().Is("[") {
 		c.next()

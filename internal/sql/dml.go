@@ -177,19 +177,8 @@ func (q *statement) write(t *lake.Table, rows stream, overwrite bool, fields []a
 
 // castTo is an expression as a column of a table.
 func castTo(f arrow.Field, expr string) (string, error) {
-	typ, err := duckType(f.Type, f.Metadata)
-	if err != nil {
-		return "", err
-	}
-	cast := "CAST(" + expr + " AS " + typ + ")"
-	if isVector(f) {
-		cast = "CAST(" + expr + " AS vector)"
-		d, _ := f.Metadata.GetValue(declaredType)
-		if n, _ := lake.VectorDim(d); n > 0 {
-			cast = fmt.Sprintf("%s(%s, %d)", checkFunction, cast, n)
-		}
-	}
-	return cast + " AS " + quoteIdent(f.Name), nil
+	cast, err := assigned(f, expr)
+	return cast + " AS " + quoteIdent(f.Name), err
 }
 
 func noColumn(text string, at int, name string, t *lake.Table) error {
@@ -233,12 +222,9 @@ func castCells(text string, fields []arrow.Field, defaultOf func(f arrow.Field) 
 		if len(seen) == 0 || len(seen) == 1 && !seen[""] {
 			continue
 		}
-		typ, err := duckType(f.Type, f.Metadata)
+		typ, err := engineType(f)
 		if err != nil {
 			return nil, err
-		}
-		if isVector(f) {
-			typ = "vector"
 		}
 		for _, r := range rows {
 			if col >= len(r) || len(r[col]) == 0 || r[col][0].Is("DEFAULT") {
@@ -268,7 +254,7 @@ func cellKind(cell []lex.Token) string {
 	}
 	if len(cell) == 1 {
 		switch {
-		case cell[0].Kind == lex.String:
+		case cell[0].Kind == lex.String && !isBits(cell[0]):
 			return "string"
 		case cell[0].Kind == lex.Number:
 			return "number"
@@ -417,6 +403,7 @@ func (q *statement) export(w *rewriting, file string, options map[string]string)
 	if w, err = q.rewrite(w); err != nil {
 		return nil, err
 	}
+	q.sparseAsText(w)
 	temp := filepath.Join(filepath.Dir(path), ".overlake-copy-"+filepath.Base(path))
 	out, release, err := q.s.env.engine.AddOutput(temp)
 	if err != nil {
@@ -433,6 +420,42 @@ func (q *statement) export(w *rewriting, file string, options map[string]string)
 		return nil, errs.Wrap(errs.KindOf(err), "sql.copy", err, errs.On(path))
 	}
 	return done("COPY", n), nil
+}
+
+// sparseAsText makes text of what is a sparsevec in the columns of a query, inside lists and structs too: COPY writes what
+// the engine holds, which is no form for others. When the query fails here it fails again, and tells why.
+func (q *statement) sparseAsText(w *rewriting) {
+	if !strings.Contains(strings.ToLower(w.text), "sparsevec") {
+		return // no table and no cast has the type
+	}
+	rows, err := q.s.env.engine.Query(q.ctx, "SELECT column_name, column_type FROM (DESCRIBE "+w.text+"\n)", q.args...)
+	if err != nil {
+		return
+	}
+	defer rows.Close()
+	var list []string
+	for rows.Next() {
+		names, types := rows.Record().Column(0), rows.Record().Column(1)
+		for i := range names.Len() {
+			name, typ := quoteIdent(names.ValueStr(i)), types.ValueStr(i)
+			tokens, err := lex.Tokens(typ)
+			if err != nil {
+				return
+			}
+			var edits []lex.Edit
+			for _, t := range tokens {
+				if t.Is("sparsevec") {
+					edits = append(edits, lex.Edit{Start: t.Start, End: t.End, New: "VARCHAR"})
+				}
+			}
+			if edits != nil {
+				list = append(list, "CAST("+name+" AS "+lex.Splice(typ, edits)+") AS "+name)
+			}
+		}
+	}
+	if len(list) > 0 {
+		w.splice([]lex.Edit{{New: "SELECT * REPLACE (" + strings.Join(list, ", ") + ") FROM ("}, {Start: len(w.text), End: len(w.text), New: "\n)"}})
+	}
 }
 
 // exportPath is where a file of COPY TO goes: inside one of the directories that exports are allowed in, links resolved.

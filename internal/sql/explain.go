@@ -83,7 +83,7 @@ func (q *statement) explain(c *cursor) (*Result, error) {
 	for _, n := range q.notes {
 		say("%s", n)
 	}
-	for _, op := range []string{"<->", "<#>", "<=>", "<+>"} {
+	for _, op := range []string{"<->", "<#>", "<=>", "<+>", "<~>", "<%>"} {
 		if strings.Contains(text, op) || op == "<->" && strings.Contains(strings.ToLower(text), "vector_search") {
 			say("vector distance %s: exact, over every row that the filter leaves; no index", op)
 		}

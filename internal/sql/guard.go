@@ -12,8 +12,17 @@ import (
 var tableFunctions = map[string]bool{"range": true, "generate_series": true, "unnest": true, "repeat": true, "repeat_row": true, "json_each": true, "json_tree": true,
 	"pg_timezone_names": true, "icu_calendar_names": true, "duckdb_functions": true, "duckdb_types": true, "duckdb_keywords": true}
 
-// guard refuses functions that are not for statements of users. It runs before any of ours are put in, but for the check of
-// a vector's dimensions.
+// castFunctions are the functions of ours that casts of users become, and what INSERT puts around a query.
+var castFunctions = map[string]bool{floatsFunction: true, bitsFunction: true}
+
+func init() {
+	for typ := range castTypes {
+		castFunctions[castFunction(typ)], castFunctions[assignFunction(typ)] = true, true
+	}
+}
+
+// guard refuses functions that are not for statements of users. It runs before any of ours are put in, but for those that
+// casts become.
 func guard(v any, text string) error {
 	switch v := v.(type) {
 	case []any:
@@ -32,7 +41,7 @@ func guard(v any, text string) error {
 			switch name := strings.ToLower(str(v, "function_name")); {
 			case name == "current_setting":
 				return refused(v, text, name, errs.Hint("SHOW name tells a setting"))
-			case strings.HasPrefix(name, "overlake_") && name != checkFunction:
+			case strings.HasPrefix(name, "overlake_") && !castFunctions[name]:
 				return refused(v, text, name)
 			}
 		}

@@ -88,14 +88,15 @@ func rewritten(tokens []lex.Token) bool {
 		return false
 	}
 	for i, t := range tokens {
+		_, cast := castType(t)
 		switch {
-		case t.Kind == lex.Op && t.Text == negativeDot:
+		case t.Kind == lex.Op && t.Text == negativeDot, floatList(tokens, i), cast && (call(i) || i > 0):
 			return true
 		case t.IsIdent():
 			switch strings.ToLower(t.Name()) {
 			case "select", "from", "table":
 				return true
-			case "vector", "bm25", "match", "rrf":
+			case "bm25", "match", "rrf":
 				if call(i) {
 					return true
 				}
@@ -215,8 +216,8 @@ func (q *statement) headings(tree string) []string {
 				switch {
 				case t.Kind == lex.Op && t.Text == negativeDot:
 					edits = append(edits, lex.Edit{Start: t.Start - base, End: t.End - base, New: "<#>"})
-				case t.Kind == lex.Quoted && strings.EqualFold(t.Name(), "vector"):
-					edits = append(edits, lex.Edit{Start: t.Start - base, End: t.End - base, New: "vector"})
+				case t.Kind == lex.Quoted && castTypes[t.Name()]:
+					edits = append(edits, lex.Edit{Start: t.Start - base, End: t.End - base, New: t.Name()})
 				}
 			}
 			out = append(out, lex.Splice(text[base:tokens[end-1].End], edits))

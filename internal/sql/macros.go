@@ -209,7 +209,8 @@ func (c *call) filter() string {
 	return " AND (" + text + "\n)"
 }
 
-var metrics = map[string]string{"l2": "<->", "euclidean": "<->", "cosine": "<=>", "ip": "<#>", "inner_product": "<#>", "dot": "<#>", "l1": "<+>"}
+var metrics = map[string]string{"l2": "<->", "euclidean": "<->", "cosine": "<=>", "ip": "<#>", "inner_product": "<#>", "dot": "<#>", "l1": "<+>",
+	"hamming": "<~>", "jaccard": "<%>"}
 
 // metric takes the metric option as an operator; l2 is the default.
 func (c *call) metric() string {
@@ -223,7 +224,7 @@ func (c *call) metric() string {
 		op = metrics[strings.ToLower(a[0].Value())]
 	}
 	if op == "" && c.err == nil {
-		c.err = errs.With(c.errorf("%s: unknown metric", c.name), errs.Hint("use 'l2', 'cosine', 'ip' or 'l1'"))
+		c.err = errs.With(c.errorf("%s: unknown metric", c.name), errs.Hint("use 'l2', 'cosine', 'ip' or 'l1', and 'hamming' or 'jaccard' for bit strings"))
 	}
 	return op
 }

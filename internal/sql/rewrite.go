@@ -2,7 +2,6 @@ package sql
 
 import (
 	"errors"
-	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -12,7 +11,6 @@ import (
 	"github.com/overlakedb/overlake/internal/errs"
 	"github.com/overlakedb/overlake/internal/lake"
 	"github.com/overlakedb/overlake/internal/sql/lex"
-	"github.com/overlakedb/overlake/internal/vec/pgvector"
 )
 
 // rewriting is a SELECT on its way to the engine: the text as it is now, and how it came about, so that an error of the
@@ -57,10 +55,17 @@ func (w *rewriting) origin(pos int) int {
 // locate gives an engine's error the place in the original text.
 func (w *rewriting) locate(err error) error {
 	e, ok := engine.AsSQLError(err)
-	if !ok || e.Position < 0 {
+	if !ok {
 		return err
 	}
-	return errs.Wrap(errs.KindOf(err), "sql.query", lex.At(w.original, w.origin(e.Position), e.Message), errs.Hint("%s", errs.HintOf(err)))
+	message, hint := e.Message, errs.HintOf(err)
+	if refused := refusedCast(e); refused != nil {
+		err, message, hint = refused, refused.Error(), ""
+	}
+	if e.Position < 0 {
+		return err
+	}
+	return errs.Wrap(errs.KindOf(err), "sql.query", lex.At(w.original, w.origin(e.Position), message), errs.Hint("%s", hint))
 }
 
 // own gives an error about a place in the text the place in the original.
@@ -77,7 +82,7 @@ func (w *rewriting) own(err error) error {
 func (q *statement) rewrite(w *rewriting) (*rewriting, error) {
 	// Search functions may write an argument twice, and take SQL in strings: so what DuckDB cannot read is replaced
 	// before and after them, and parameters have their numbers before.
-	for _, step := range []func(*rewriting) error{q.cutLists, q.dialect, q.name, q.expand, q.dialect, q.modifiers} {
+	for _, step := range []func(*rewriting) error{q.cutLists, q.dialect, q.name, q.expand, q.dialect, q.casts} {
 		if err := step(w); err != nil {
 			return nil, w.own(err)
 		}
@@ -113,6 +118,12 @@ func (q *statement) dialect(w *rewriting) error {
 		switch {
 		case t.Kind == lex.Op && t.Text == "<#>":
 			edits = append(edits, lex.Edit{Start: t.Start, End: t.End, New: negativeDot})
+		case isBits(t):
+			b, err := bits(w.text, t)
+			if err != nil {
+				return err
+			}
+			edits = append(edits, lex.Edit{Start: t.Start, End: t.End, New: b})
 		case t.Kind == lex.Param && t.Text == "?":
 			q.params++
 			edits = append(edits, lex.Edit{Start: t.Start, End: t.End, New: "$" + strconv.Itoa(q.params)})
@@ -165,112 +176,6 @@ func beginsQuery(tokens []lex.Token, i int) bool {
 	return p.Is("(") || p.Is("ALL") || p.Is("UNION") || p.Is("EXCEPT") || p.Is("INTERSECT") || p.Is("NAME") || p.Is("DISTINCT") || p.Is(")")
 }
 
-// modifiers makes one pass for vector(n).
-func (q *statement) modifiers(w *rewriting) error {
-	tokens, err := lex.Tokens(w.text)
-	if err != nil {
-		return err
-	}
-	var edits []lex.Edit
-	for i, t := range tokens {
-		if i == 0 || !(t.Is("vector") || t.Kind == lex.Quoted && strings.EqualFold(t.Name(), "vector")) || i+1 >= len(tokens) || !tokens[i+1].Is("(") {
-			continue
-		}
-		e, err := typmod(w.text, tokens, i)
-		if err != nil {
-			return err
-		}
-		edits = append(edits, e...)
-	}
-	w.splice(edits)
-	return nil
-}
-
-// typmod turns x::vector(n), CAST(x AS vector(n)) and vector(n) 'x' into a check around a cast without n.
-func typmod(text string, tokens []lex.Token, i int) ([]lex.Edit, error) {
-	args, end := lex.Args(tokens, i+1)
-	if end < 0 {
-		return nil, nil // the parser will tell
-	}
-	cast, as := tokens[i-1].Text == "::", tokens[i-1].Is("AS")
-	literal := !as && end+1 < len(tokens) && tokens[end+1].Kind == lex.String
-	if !cast && !as && !literal {
-		return nil, nil // a function of this name, or no type at all
-	}
-	n, err := modifier(text, tokens[i], args)
-	if err != nil {
-		return nil, err
-	}
-	if end+1 < len(tokens) && tokens[end+1].Is("[") && (cast || as) && end+2 < len(tokens) && tokens[end+2].Is("]") {
-		return nil, errs.With(lex.Errorf(text, tokens[i].Start, "lists of vectors take no number of dimensions"), errs.Hint("write vector[]"))
-	}
-	check := ", " + strconv.FormatInt(n, 10) + ")"
-	drop := lex.Edit{Start: tokens[i+1].Start, End: tokens[end].End}
-	insert := func(at int, s string) lex.Edit { return lex.Edit{Start: at, End: at, New: s} }
-	switch {
-	case cast:
-		from := operand(tokens, i-2)
-		drop.New = check
-		return []lex.Edit{insert(tokens[from].Start, checkFunction+"("), drop}, nil
-	case literal:
-		return []lex.Edit{insert(tokens[i].Start, checkFunction+"("), drop, insert(tokens[end+1].End, check)}, nil
-	}
-	// CAST ( … AS vector(n) ): the cast itself begins a word before its bracket.
-	if depth := 0; end+1 < len(tokens) && tokens[end+1].Is(")") {
-		for k := i; k > 0; k-- {
-			switch {
-			case tokens[k].Is(")"):
-				depth++
-			case tokens[k].Is("("):
-				depth--
-			}
-			if depth < 0 {
-				open, shut := checkFunction+"(", check
-				switch {
-				case tokens[k-1].Is("TRY_CAST"):
-					open, shut = "TRY("+open, shut+")"
-				case !tokens[k-1].Is("CAST"):
-					return nil, nil
-				}
-				return []lex.Edit{insert(tokens[k-1].Start, open), drop, insert(tokens[end+1].End, shut)}, nil
-			}
-		}
-	}
-	return nil, nil
-}
-
-func modifier(text string, at lex.Token, args [][]lex.Token) (int64, error) {
-	bad := func(message string) error { return lex.Errorf(text, at.Start, "%s", message) }
-	if len(args) != 1 || len(args[0]) == 0 {
-		return 0, bad("invalid type modifier")
-	}
-	a := args[0]
-	switch {
-	case len(a) == 1 && a[0].Kind == lex.String:
-		n, err := strconv.ParseInt(a[0].Value(), 10, 32)
-		if err != nil {
-			return 0, bad(fmt.Sprintf("invalid input syntax for type integer: \"%s\"", a[0].Value()))
-		}
-		return n, wrapAt(text, at, pgvector.CheckModifier(n))
-	case len(a) == 1 && a[0].Kind == lex.Number:
-		n, err := strconv.ParseInt(a[0].Text, 10, 64)
-		if err != nil {
-			return 0, bad("invalid type modifier")
-		}
-		return n, wrapAt(text, at, pgvector.CheckModifier(n))
-	case len(a) == 2 && a[0].Text == "-" && a[1].Kind == lex.Number:
-		return 0, bad("dimensions for type vector must be at least 1")
-	}
-	return 0, bad("type modifiers must be simple constants or identifiers")
-}
-
-func wrapAt(text string, at lex.Token, err error) error {
-	if err == nil {
-		return nil
-	}
-	return lex.Errorf(text, at.Start, "%s", err.Error())
-}
-
 // operand is the index of the first word of the operand that ends at index i, as :: binds: a literal, a parameter, a
 // name, a CASE, a bracket with the function name, the subscripted value or the aggregate before it, or an earlier cast.
 func operand(tokens []lex.Token, i int) int {
@@ -304,6 +209,7 @@ func operand(tokens []lex.Token, i int) int {
 			}
 			fallthrough
 		case t.IsIdent():
+			i = typeStart(tokens, i)
 			if i > 1 && tokens[i-1].Is("OVER") {
 				i -= 2 // f(…) OVER w
 				continue
@@ -334,6 +240,24 @@ func operand(tokens []lex.Token, i int) int {
 		return i
 	}
 	return 0
+}
+
+// typeStart is the index of the first word of a type whose last word is at index i: DOUBLE PRECISION, TIME WITH TIME ZONE.
+func typeStart(tokens []lex.Token, i int) int {
+	for _, words := range [][]string{{"DOUBLE", "PRECISION"}, {"CHARACTER", "VARYING"}, {"WITH", "TIME", "ZONE"}, {"WITHOUT", "TIME", "ZONE"}} {
+		from := i - len(words) + 1
+		found := from > 0
+		for k, w := range words {
+			found = found && tokens[from+k].Is(w)
+		}
+		if found && len(words) == 3 {
+			from-- // TIME or TIMESTAMP
+		}
+		if found && from > 0 && tokens[from-1].Text == "::" {
+			return from
+		}
+	}
+	return i
 }
 
 // caseOf is the index of the CASE that ends at index i, or -1.

@@ -35,6 +35,7 @@ func FuzzWords(f *testing.F) {
 	for _, s := range []string{
 		"SELECT DISTINCT ON (a) CASE WHEN x THEN 1 END::vector(3), vector(2) '[1]', TRY_CAST(a AS vector(1)) FROM t AT (VERSION => 1) AS x(a)",
 		"VALUES (1, 'a'), (-2, [3]), (DEFAULT)", "FOR VERSION AS OF x y", "OPERATOR(a.<#>)", "a OVER w::vector(1) . ) FILTER (", "END ::vector(1)", "WITHIN GROUP () ::vector('2')",
+		"x::halfvec::sparsevec(2)::vector, TRY_CAST(B'10' AS bit(3)), bit(1) '', a::DOUBLE PRECISION[]::halfvec(2), CAST(x AS FLOAT[])::REAL[], B''", ":: bit ( 3 )", "AS vector)",
 	} {
 		f.Add(s)
 	}
@@ -61,7 +62,7 @@ func FuzzWords(f *testing.F) {
 			lex.Splice(s, edits)
 		}
 		w := &rewriting{original: s, text: s}
-		if q.dialect(w) == nil && q.modifiers(w) == nil {
+		if q.dialect(w) == nil && q.casts(w) == nil {
 			for i := range len(w.text) {
 				if o := w.origin(i); o < 0 || o > len(s) {
 					t.Fatalf("byte %d of %q is %d of %q", i, w.text, o, s)

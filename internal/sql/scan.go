@@ -11,6 +11,7 @@ import (
 
 	"github.com/overlakedb/overlake/internal/analysis"
 	"github.com/overlakedb/overlake/internal/datafile"
+	"github.com/overlakedb/overlake/internal/declared"
 	"github.com/overlakedb/overlake/internal/engine"
 	"github.com/overlakedb/overlake/internal/errs"
 	"github.com/overlakedb/overlake/internal/index/bm25"
@@ -98,12 +99,9 @@ func (q *statement) read(t *lake.Table, ref lake.Ref, plan *lake.Plan) (sql, via
 	}
 	columns := make([]engine.FileColumn, plan.Schema.NumFields())
 	for i, f := range plan.Schema.Fields() {
-		typ, err := duckType(f.Type, f.Metadata)
+		typ, err := fileType(f)
 		if err != nil {
 			return "", "", errs.With(err, errs.On(f.Name))
-		}
-		if isVector(f) {
-			typ = "vector"
 		}
 		def, err := t.DefaultText(f.Name)
 		if err != nil {
@@ -113,7 +111,7 @@ func (q *statement) read(t *lake.Table, ref lake.Ref, plan *lake.Plan) (sql, via
 	}
 	var b strings.Builder
 	// The SELECT around it hides read_parquet's virtual columns: filename would tell the engine's secret path.
-	b.WriteString("SELECT *" + unpruned(plan) + " FROM read_parquet(" + q.hide(paths) + ", schema = " + q.hide(columns) + ")")
+	b.WriteString("SELECT *" + replaced(plan) + " FROM read_parquet(" + q.hide(paths) + ", schema = " + q.hide(columns) + ")")
 	if plan.Deleted > 0 {
 		files := make([]engine.LiveFile, len(plan.Files))
 		for i := range plan.Files {
@@ -140,14 +138,17 @@ func shadows(sc *arrow.Schema) bool {
 	})
 }
 
-// unpruned takes the columns that may hold NaN away from DuckDB's pruning: Parquet's statistics leave NaN out, and its
+// replaced replaces columns of read_parquet. It makes the values of declared types of what files hold (see loaded), and
+// takes the columns that may hold NaN away from DuckDB's pruning: Parquet's statistics leave NaN out, and its
 // reader skips a row group by them although NaN is larger than every number. Negating twice changes no value, and no
 // filter goes through it.
-func unpruned(plan *lake.Plan) string {
+func replaced(plan *lake.Plan) string {
 	var list []string
 	for _, f := range plan.Schema.Fields() {
 		if id := f.Type.ID(); (id == arrow.FLOAT32 || id == arrow.FLOAT64) && plan.MayHoldNaN(datafile.FieldID(f)) {
 			list = append(list, "-(-"+quoteIdent(f.Name)+") AS "+quoteIdent(f.Name))
+		} else if l := loaded(f); l != "" {
+			list = append(list, l+" AS "+quoteIdent(f.Name))
 		}
 	}
 	if list == nil {
@@ -159,12 +160,9 @@ func unpruned(plan *lake.Plan) string {
 func emptyScan(sc *arrow.Schema) (string, error) {
 	cols := make([]string, sc.NumFields())
 	for i, f := range sc.Fields() {
-		typ, err := duckType(f.Type, f.Metadata)
+		typ, err := engineType(f)
 		if err != nil {
 			return "", errs.With(err, errs.On(f.Name))
-		}
-		if isVector(f) {
-			typ = "vector"
 		}
 		cols[i] = "NULL::" + typ + " AS " + quoteIdent(f.Name)
 	}
@@ -221,8 +219,10 @@ func fedColumns(sc *arrow.Schema, from string) string {
 	cols := make([]string, sc.NumFields())
 	for i, f := range sc.Fields() {
 		cols[i] = quoteIdent(f.Name)
-		if isVector(f) {
-			cols[i] = listFunction + "(" + cols[i] + ") AS " + cols[i]
+		if d, ok := declared.Of(f); ok && loaded(f) != "" {
+			cols[i] = loaded(f) + " AS " + cols[i]
+		} else if ok {
+			cols[i] = castFunction(d.Name) + "(" + cols[i] + ") AS " + cols[i]
 		} else if v, _ := f.Metadata.GetValue(icebergType); v == "uuid" {
 			cols[i] = "lower(hex(" + cols[i] + "))::UUID AS " + cols[i]
 		}

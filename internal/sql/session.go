@@ -261,6 +261,9 @@ func (q *statement) query(w *rewriting, tag string) (*Result, error) {
 	return &Result{Tag: tag, Affected: -1, HasRows: true, rows: rows}, nil
 }
 
+// aggregated are the aggregates of vectors: what the engine refuses, and what takes its place.
+var aggregated = map[string]string{"sum(vector)": "vector_sum", "avg(vector)": "vector_avg", "sum(halfvec)": "halfvec_sum", "avg(halfvec)": "halfvec_avg"}
+
 // start runs a rewritten SELECT. sum and avg of vectors are found out by the engine's refusal: it tells the place of the
 // call, which gets the name of the aggregate that does take vectors.
 func (q *statement) start(w *rewriting) (*engine.Result, error) {
@@ -274,8 +277,8 @@ func (q *statement) start(w *rewriting) (*engine.Result, error) {
 			return nil, err
 		}
 		at := e.Position
-		if (e.Call == "sum(vector)" || e.Call == "avg(vector)") && at >= 0 && at+3 <= len(w.text) && strings.EqualFold(w.text[at:at+3], e.Call[:3]) {
-			w.splice(append(q.nameAround(w.text, at), lex.Edit{Start: at, End: at + 3, New: "vector_" + e.Call[:3]}))
+		if of := aggregated[e.Call]; of != "" && at >= 0 && at+3 <= len(w.text) && strings.EqualFold(w.text[at:at+3], e.Call[:3]) {
+			w.splice(append(q.nameAround(w.text, at), lex.Edit{Start: at, End: at + 3, New: of}))
 			continue
 		}
 		return nil, w.locate(err)

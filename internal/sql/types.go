@@ -7,14 +7,14 @@ import (
 	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/arrow-go/v18/arrow/extensions"
 
+	"github.com/overlakedb/overlake/internal/declared"
 	"github.com/overlakedb/overlake/internal/errs"
 )
 
 // Field metadata keys that the rooms share (see internal/lake).
 const (
-	fieldIDKey   = "PARQUET:field_id"
-	declaredType = "overlake.type"
-	icebergType  = "iceberg.type"
+	fieldIDKey  = "PARQUET:field_id"
+	icebergType = "iceberg.type"
 )
 
 // duckType is the engine's name of an Arrow type as a table column has it.
@@ -77,18 +77,59 @@ func duckType(t arrow.DataType, md arrow.Metadata) (string, error) {
 	return "", errs.Newf(errs.Unsupported, "sql.type", "columns of type %s cannot be queried with SQL", t)
 }
 
-// columnType is the type users see for a column: a declared vector keeps its declaration.
+// columnType is the type users see for a column: a declared type is told as it was declared.
 func columnType(f arrow.Field) (string, error) {
-	if d, ok := f.Metadata.GetValue(declaredType); ok {
-		return d, nil
+	if d, ok := declared.Of(f); ok {
+		return d.String(), nil
 	}
 	return duckType(f.Type, f.Metadata)
 }
 
-// isVector reports whether a column was declared as a vector.
-func isVector(f arrow.Field) bool {
-	d, ok := f.Metadata.GetValue(declaredType)
-	return ok && (d == "vector" || strings.HasPrefix(d, "vector("))
+// engineType is the engine's name of the type that a column has in queries.
+func engineType(f arrow.Field) (string, error) {
+	d, ok := declared.Of(f)
+	switch {
+	case !ok:
+		return duckType(f.Type, f.Metadata)
+	case d.Name == "bit":
+		return "BIT", nil
+	}
+	return d.Name, nil
+}
+
+// loaded is the expression that makes values of a declared type of those that files hold; "" where the files hold what
+// queries see, once the engine is told the type.
+func loaded(f arrow.Field) string {
+	name := quoteIdent(f.Name)
+	switch d, _ := declared.Of(f); d.Name {
+	case "sparsevec":
+		return fmt.Sprintf("%s(%s.%s, %s.%s, %s.%s)", loadSparse, name, quoteIdent(declared.SparseSize), name, quoteIdent(declared.SparseIndices), name, quoteIdent(declared.SparseValues))
+	case "bit":
+		return fmt.Sprintf("%s(%s, %d)", loadBits, name, d.N)
+	}
+	return ""
+}
+
+// fileType is the engine's name of the type in which it reads a column from files.
+func fileType(f arrow.Field) (string, error) {
+	if loaded(f) != "" {
+		return duckType(f.Type, f.Metadata)
+	}
+	return engineType(f)
+}
+
+// assigned is the expression that gives a value the type of a column, as INSERT does. The number of dimensions or bits is
+// the table's to check, which tells the column.
+func assigned(f arrow.Field, value string) (string, error) {
+	d, ok := declared.Of(f)
+	switch {
+	case !ok:
+		typ, err := duckType(f.Type, f.Metadata)
+		return "CAST(" + value + " AS " + typ + ")", err
+	case d.Name == "vector" || d.Name == "halfvec": // the others have no cast from all that they take
+		value = "CAST(" + value + " AS " + d.Name + ")"
+	}
+	return assignFunction(d.Name) + "(" + value + ", " + quoteText(f.Name) + ")", nil
 }
 
 // quoteIdent writes a name so that the engine reads it as exactly that name.

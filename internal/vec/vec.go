@@ -1,11 +1,12 @@
 // Package vec answers: how far apart are two vectors?
 //
-// A vector is a slice of float32; a bit vector is a string of packed bytes. The kernels follow pgvector: sums run in
-// float32 (so a square may overflow to infinity or vanish below the smallest float32), and what is made of a sum, a root
-// or a quotient, is float64. Four sums run side by side, so the last digits differ from a sum in order.
+// A vector is a slice of float32, a sparse vector a Sparse, a bit vector a string of packed bytes. The kernels follow
+// pgvector: sums run in float32 (so a square may overflow to infinity or vanish below the smallest float32), and what is
+// made of a sum, a root or a quotient, is float64. Over slices four sums run side by side, so the last digits differ from
+// a sum in order.
 //
 //	K1  Both arguments have the same length; a shorter second one panics. Callers check outside input first
-//	    (pgvector.Same does, with pgvector's words).
+//	    (Dense.Same in package pgvector does, with pgvector's words).
 //	K2  A function over one pair and its form over many rows give the same bits. The forms over many rows are the seam
 //	    for wider instructions: one call does a whole batch.
 package vec

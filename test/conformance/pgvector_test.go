@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"math"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -15,6 +16,7 @@ import (
 
 	"github.com/overlakedb/overlake"
 	"github.com/overlakedb/overlake/internal/testenv"
+	"github.com/overlakedb/overlake/internal/vec"
 	"github.com/overlakedb/overlake/internal/vec/pgvector"
 	"github.com/overlakedb/overlake/test/ask"
 )
@@ -28,7 +30,7 @@ type pgCase struct {
 }
 
 // met are the needs that this version meets.
-var met = map[string]bool{"array": true, "generate_series": true}
+var met = map[string]bool{"array": true, "generate_series": true, "halfvec": true, "sparsevec": true, "bit": true, "ddl": true, "dml": true}
 
 // pgExceptions are cases that answer differently, with the reason. An entry that begins to pass fails the test.
 var pgExceptions = readExceptions()
@@ -88,6 +90,9 @@ func runCase(t *testing.T, c pgCase) (got, problem string) {
 	t.Helper()
 	ctx := context.Background()
 	db := shared(t)
+	if len(c.Setup) > 0 {
+		db = ask.Open(t, "mem://"+c.ID, overlake.Options{})
+	}
 	for _, s := range c.Setup {
 		if _, err := ask.Rows(ctx, db, s, value); err != nil {
 			return err.Error(), "setup failed: " + s
@@ -165,8 +170,8 @@ func same(got, want *string, cmp string) bool {
 		}
 		return math.IsNaN(a) && math.IsNaN(b) || a == b || math.Abs(a-b) <= 1e-6*math.Max(1, math.Abs(b)) || math.Abs(a-b) <= 1e-6*math.Abs(b)
 	case "vector":
-		a, err1 := pgvector.Parse(*got, nil)
-		b, err2 := pgvector.Parse(*want, nil)
+		a, err1 := pgvector.Vector.Parse(*got, nil)
+		b, err2 := pgvector.Vector.Parse(*want, nil)
 		if err1 != nil || err2 != nil || len(a) != len(b) {
 			return false
 		}
@@ -176,11 +181,27 @@ func same(got, want *string, cmp string) bool {
 			}
 		}
 		return true
+	case "sparse":
+		return sparse(*got, *want)
 	case "array":
 		norm := func(s string) string { return strings.NewReplacer("{", "[", "}", "]", " ", "", ".0", "").Replace(s) }
 		return norm(*got) == norm(*want)
 	}
 	return false
+}
+
+// sparse compares values of sparsevec: the same elements, each within one part in a million.
+func sparse(got, want string) bool {
+	var a, b vec.Sparse
+	if pgvector.ParseSparse(got, &a) != nil || pgvector.ParseSparse(want, &b) != nil || a.Dim != b.Dim || !slices.Equal(a.Index, b.Index) {
+		return false
+	}
+	for i := range a.Value {
+		if math.Abs(float64(a.Value[i]-b.Value[i])) > 1e-6*math.Max(1, math.Abs(float64(b.Value[i]))) {
+			return false
+		}
+	}
+	return true
 }
 
 var db *overlake.DB

@@ -1,21 +1,11 @@
 package pgvector
 
-import "github.com/overlakedb/overlake/internal/vec"
+// MaxBits is the largest number of bits in bit(n).
+const MaxBits = 83886080
 
-// Quantize is binary_quantize as text: one bit a dimension, 1 where the element is positive.
-func Quantize(v []float32) string {
-	b := make([]byte, len(v))
-	for i, x := range v {
-		b[i] = '0'
-		if x > 0 {
-			b[i] = '1'
-		}
-	}
-	return string(b)
-}
+// Bit strings are packed as PostgreSQL and NumPy pack them: bit k is bit 7-k%8 of byte k/8, and unused bits are 0.
 
-// QuantizeBits is binary_quantize packed: dimension i is bit 7-i%8 of byte i/8, as PostgreSQL packs bit strings. Unused
-// bits are 0. The bytes are appended to into.
+// QuantizeBits is binary_quantize: one bit a dimension, 1 where the element is positive. The bytes are appended to into.
 func QuantizeBits(v []float32, into []byte) []byte {
 	for i, x := range v {
 		if i%8 == 0 {
@@ -28,7 +18,7 @@ func QuantizeBits(v []float32, into []byte) []byte {
 	return into
 }
 
-// PackBits packs a bit string of the characters 0 and 1, as QuantizeBits does, and appends the bytes to into.
+// PackBits packs a bit string of the characters 0 and 1 and appends the bytes to into.
 func PackBits(s string, into []byte) ([]byte, error) {
 	for i := range len(s) {
 		if i%8 == 0 {
@@ -45,20 +35,42 @@ func PackBits(s string, into []byte) ([]byte, error) {
 	return into, nil
 }
 
-// BitDistances of two bit strings of equal length: in how many bits they differ (<~>), and one minus the share of common
-// bits (<%>).
-func BitDistances(a, b string) (hamming, jaccard float64, err error) {
-	if len(a) != len(b) {
-		return 0, 0, fail(CodeData, "different bit lengths %d and %d", len(a), len(b))
+// ResizeBits makes n bits of the first have, in place: it cuts those too many and adds zeros, as a cast to bit(n) does.
+func ResizeBits(packed []byte, have, n int) []byte {
+	size := (n + 7) / 8
+	if n > have {
+		return append(packed, make([]byte, size-len(packed))...)
 	}
-	var bufA, bufB [128]byte
-	x, err := PackBits(a, bufA[:0])
-	if err != nil {
-		return 0, 0, err
+	packed = packed[:size]
+	if n%8 != 0 {
+		packed[size-1] &= 0xff << (8 - n%8)
 	}
-	y, err := PackBits(b, bufB[:0])
-	if err != nil {
-		return 0, 0, err
+	return packed
+}
+
+// CheckBits is what bit(n) demands of a value that is not cast to it.
+func CheckBits(have, n int) error {
+	if have != n {
+		return fail(CodeData, "bit string length %d does not match type bit(%d)", have, n)
 	}
-	return float64(vec.Hamming(x, y)), vec.Jaccard(x, y), nil
+	return nil
+}
+
+// SameBits refuses two bit strings of different length.
+func SameBits(a, b int) error {
+	if a != b {
+		return fail(CodeData, "different bit lengths %d and %d", a, b)
+	}
+	return nil
+}
+
+// CheckPacked refuses bytes that are not n packed bits.
+func CheckPacked(packed []byte, n int) error {
+	if n < 0 || len(packed) != (n+7)/8 {
+		return fail(CodeData, "bit(%d) is %d bytes, not %d", n, (n+7)/8, len(packed))
+	}
+	if n%8 != 0 && packed[len(packed)-1]&(0xff>>(n%8)) != 0 {
+		return fail(CodeData, "unused bits of bit(%d) are set", n)
+	}
+	return nil
 }

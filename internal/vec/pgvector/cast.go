@@ -1,68 +1,49 @@
 package pgvector
 
-import (
-	"errors"
-	"math"
-	"strconv"
-)
+import "math"
 
-// FromFloat32s makes a vector of an array of real. Arrays with a NULL are NullElement's; callers know where theirs are.
-func FromFloat32s(values, into []float32) ([]float32, error) {
-	if err := Check(values); err != nil {
-		return nil, err
-	}
-	return append(into, values...), nil
+// Number is what an array that becomes a vector may hold.
+type Number interface {
+	int32 | int64 | float32 | float64
 }
 
-// FromFloat64s makes a vector of an array of double precision. What is too small becomes 0, what is too large an error.
-func FromFloat64s(values []float64, into []float32) ([]float32, error) {
-	return fromNumbers(values, into)
-}
-
-// FromInt32s makes a vector of an array of integer.
-func FromInt32s(values []int32, into []float32) ([]float32, error) { return fromNumbers(values, into) }
-
-// FromInt64s makes a vector of an array of bigint. pgvector has no such cast; engines whose integer literals are wide
-// need it.
-func FromInt64s(values []int64, into []float32) ([]float32, error) { return fromNumbers(values, into) }
-
-func fromNumbers[T int32 | int64 | float64](values []T, into []float32) ([]float32, error) {
-	if err := checkCount(len(values)); err != nil {
+// FromNumbers makes a value of an array of real, double precision, integer or bigint. What is too small becomes 0, what is
+// too large is an error. pgvector has no cast from bigint; engines whose integer literals are wide need it. Arrays with
+// a NULL are NullElement's; callers know where theirs are.
+func FromNumbers[T Number](d *Dense, values []T, into []float32) ([]float32, error) {
+	if err := checkCount(len(values), d.name, MaxDim); err != nil {
 		return nil, err
 	}
-	start := len(into)
 	for _, x := range values {
-		into = append(into, float32(x))
-	}
-	if err := Check(into[start:]); err != nil {
-		return nil, err
-	}
-	return into, nil
-}
-
-// FromNumerics makes a vector of an array of numeric, given as decimal text.
-func FromNumerics(values []string, into []float32) ([]float32, error) {
-	if err := checkCount(len(values)); err != nil {
-		return nil, err
-	}
-	for _, s := range values {
-		x, err := strconv.ParseFloat(s, 32)
-		switch {
-		case errors.Is(err, strconv.ErrRange):
-			return nil, fail(CodeOutOfRange, "\"%s\" is out of range for type real", s)
-		case err != nil:
-			return nil, fail(CodeSyntax, "invalid input syntax for type numeric: \"%s\"", s)
-		}
-		if err := checkElement(float32(x)); err != nil {
+		f, err := d.number(float32(x))
+		if err != nil {
 			return nil, err
 		}
-		into = append(into, float32(x))
+		into = append(into, f)
 	}
 	return into, nil
 }
 
-// Sum adds up vectors in float32, as sum(vector) does. The zero value is an empty sum.
-type Sum struct{ sum []float32 }
+// number gives a number the precision of the type.
+func (d *Dense) number(x float32) (float32, error) {
+	if err := checkElement(x, d.name); err != nil {
+		return 0, err
+	}
+	h := d.round(x)
+	if math.IsInf(float64(h), 0) {
+		return 0, tooLarge(string(appendFloat4(nil, x)), d.name)
+	}
+	return h, nil
+}
+
+// Sum adds up values in the precision of their type, as sum does.
+type Sum struct {
+	of  *Dense
+	sum []float32
+}
+
+// NewSum is an empty sum.
+func NewSum(of *Dense) *Sum { return &Sum{of: of} }
 
 // Add adds a vector. NULLs are left out by the caller.
 func (s *Sum) Add(v []float32) error {
@@ -70,15 +51,8 @@ func (s *Sum) Add(v []float32) error {
 		s.sum = append(make([]float32, 0, len(v)), v...)
 		return nil
 	}
-	if err := Same(s.sum, v); err != nil {
-		return err
-	}
-	for i, x := range v {
-		if s.sum[i] += x; math.IsInf(float64(s.sum[i]), 0) {
-			return overflow()
-		}
-	}
-	return nil
+	_, err := s.of.Add(s.sum, v, s.sum[:0])
+	return err
 }
 
 // Merge adds another sum.
@@ -92,11 +66,15 @@ func (s *Sum) Merge(o *Sum) error {
 // Value is the sum, or nil, meaning NULL, when nothing was added.
 func (s *Sum) Value() []float32 { return s.sum }
 
-// Avg averages vectors in float64, as avg(vector) does. The zero value is an empty average.
+// Avg averages values in float64, as avg does.
 type Avg struct {
+	of  *Dense
 	n   int64
 	sum []float64
 }
+
+// NewAvg is an empty average.
+func NewAvg(of *Dense) *Avg { return &Avg{of: of} }
 
 // Add adds a vector. NULLs are left out by the caller.
 func (a *Avg) Add(v []float32) error {
@@ -122,7 +100,7 @@ func (a *Avg) Merge(o *Avg) error {
 	case a.n == 0:
 		a.sum = make([]float64, len(o.sum))
 	case len(a.sum) != len(o.sum):
-		return fail(CodeData, "expected %d dimensions, not %d", len(a.sum), len(o.sum))
+		return checkDim(len(o.sum), len(a.sum))
 	}
 	a.n += o.n
 	for i, x := range o.sum {
@@ -139,8 +117,8 @@ func (a *Avg) Value(into []float32) ([]float32, error) {
 		return nil, nil
 	}
 	for _, x := range a.sum {
-		r := float32(x / float64(a.n))
-		if err := checkElement(r); err != nil {
+		r, err := a.of.number(float32(x / float64(a.n)))
+		if err != nil {
 			return nil, err
 		}
 		into = append(into, r)

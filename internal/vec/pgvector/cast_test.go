@@ -3,7 +3,6 @@ package pgvector_test
 import (
 	"errors"
 	"math"
-	"strings"
 	"testing"
 
 	"github.com/overlakedb/overlake/internal/errs"
@@ -27,45 +26,52 @@ func wantVector(t *testing.T, v []float32, err error, want string) {
 }
 
 func TestCasts(t *testing.T) {
-	v, err := pgvector.FromFloat64s([]float64{1.25, 1e-50, -2}, nil)
+	v, err := pgvector.FromNumbers(pgvector.Vector, []float64{1.25, 1e-50, -2}, nil)
 	wantVector(t, v, err, "[1.25,0,-2]")
-	v, err = pgvector.FromInt32s([]int32{1, 16777217}, []float32{9})
+	v, err = pgvector.FromNumbers(pgvector.Vector, []int32{1, 16777217}, []float32{9})
 	wantVector(t, v, err, "[9,1,1.6777216e+07]")
-	v, err = pgvector.FromInt64s([]int64{-3}, nil)
+	v, err = pgvector.FromNumbers(pgvector.Vector, []int64{-3}, nil)
 	wantVector(t, v, err, "[-3]")
-	v, err = pgvector.FromNumerics([]string{"123456789012345678", "-0.5"}, nil)
-	wantVector(t, v, err, "[1.2345679e+17,-0.5]")
-	v, err = pgvector.FromFloat32s([]float32{1, 2}, nil)
+	v, err = pgvector.FromNumbers(pgvector.Vector, []float32{1, 2}, nil)
 	wantVector(t, v, err, "[1,2]")
+	v, err = pgvector.FromNumbers(pgvector.Halfvec, []float64{0.1, 65519, 1e-9}, nil)
+	wantVector(t, v, err, "[0.099975586,65504,0]")
 
-	_, err = pgvector.FromFloat64s([]float64{1e39}, nil)
-	wantError(t, err, pgvector.CodeData, "infinite value not allowed in vector")
-	_, err = pgvector.FromFloat64s([]float64{math.NaN()}, nil)
-	wantError(t, err, pgvector.CodeData, "NaN not allowed in vector")
-	_, err = pgvector.FromFloat32s(nil, nil)
-	wantError(t, err, pgvector.CodeData, "vector must have at least 1 dimension")
-	_, err = pgvector.FromInt32s(make([]int32, 16001), nil)
-	wantError(t, err, pgvector.CodeLimit, "vector cannot have more than 16000 dimensions")
-	_, err = pgvector.FromNumerics([]string{"1e39"}, nil)
-	wantError(t, err, pgvector.CodeOutOfRange, `"1e39" is out of range for type real`)
-	_, err = pgvector.FromNumerics([]string{"NaN"}, nil)
-	wantError(t, err, pgvector.CodeData, "NaN not allowed in vector")
+	for typ, d := range map[string]*pgvector.Dense{"vector": pgvector.Vector, "halfvec": pgvector.Halfvec} {
+		_, err = pgvector.FromNumbers(d, []float64{1e39}, nil)
+		wantError(t, err, pgvector.CodeData, "infinite value not allowed in "+typ)
+		_, err = pgvector.FromNumbers(d, []float64{math.NaN()}, nil)
+		wantError(t, err, pgvector.CodeData, "NaN not allowed in "+typ)
+		_, err = pgvector.FromNumbers(d, []float32(nil), nil)
+		wantError(t, err, pgvector.CodeData, typ+" must have at least 1 dimension")
+		_, err = pgvector.FromNumbers(d, make([]int32, 16001), nil)
+		wantError(t, err, pgvector.CodeLimit, typ+" cannot have more than 16000 dimensions")
+	}
+	_, err = pgvector.FromNumbers(pgvector.Halfvec, []int32{1, 65520}, nil)
+	wantError(t, err, pgvector.CodeOutOfRange, `"65520" is out of range for type halfvec`)
+	_, err = pgvector.FromNumbers(pgvector.Halfvec, []float32{-2e6}, nil)
+	wantError(t, err, pgvector.CodeOutOfRange, `"-2e+06" is out of range for type halfvec`)
 	wantError(t, pgvector.NullElement(), pgvector.CodeNull, "array must not contain nulls")
 	wantError(t, pgvector.NotFlat(), pgvector.CodeData, "array must be 1-D")
 }
 
 func TestModifiers(t *testing.T) {
-	for text, want := range map[string]string{
-		"0": "22023 dimensions for type vector must be at least 1", "-1": "22023 dimensions for type vector must be at least 1",
-		"16001": "22023 dimensions for type vector cannot exceed 16000", "1000000001": "22023 dimensions for type vector cannot exceed 16000",
-		"a": `22P02 invalid input syntax for type integer: "a"`, "99999999999": `22003 value "99999999999" is out of range for type integer`,
+	for _, c := range []struct {
+		typ     string
+		n       int64
+		message string
+	}{
+		{"vector", 0, "dimensions for type vector must be at least 1"}, {"halfvec", -1, "dimensions for type halfvec must be at least 1"},
+		{"vector", 16001, "dimensions for type vector cannot exceed 16000"}, {"halfvec", 16001, "dimensions for type halfvec cannot exceed 16000"},
+		{"sparsevec", 1000000001, "dimensions for type sparsevec cannot exceed 1000000000"}, {"bit", 0, "length for type bit must be at least 1"},
+		{"bit", 83886081, "length for type bit cannot exceed 83886080"},
 	} {
-		_, err := pgvector.ParseModifier(text)
-		code, message, _ := strings.Cut(want, " ")
-		wantError(t, err, code, message)
+		wantError(t, pgvector.CheckModifier(c.typ, c.n), pgvector.CodeParameter, c.message)
 	}
-	if n, err := pgvector.ParseModifier(" 16000 "); n != 16000 || err != nil {
-		t.Error(n, err)
+	for typ, n := range map[string]int64{"vector": 16000, "halfvec": 16000, "sparsevec": 1000000000, "bit": 83886080} {
+		if err := pgvector.CheckModifier(typ, n); err != nil {
+			t.Error(err)
+		}
 	}
 	wantError(t, pgvector.CheckDim([]float32{1, 2}, 3), pgvector.CodeData, "expected 3 dimensions, not 2")
 }
@@ -85,8 +91,8 @@ func TestAggregates(t *testing.T) {
 	} {
 		// The same rows in one part and in two parts give the same.
 		for split := range len(c.in) + 1 {
-			var sums [2]pgvector.Sum
-			var avgs [2]pgvector.Avg
+			sums := [2]*pgvector.Sum{pgvector.NewSum(pgvector.Vector), pgvector.NewSum(pgvector.Vector)}
+			avgs := [2]*pgvector.Avg{pgvector.NewAvg(pgvector.Vector), pgvector.NewAvg(pgvector.Vector)}
 			var sumErr, avgErr error
 			for i, v := range c.in {
 				part := 0
@@ -96,8 +102,8 @@ func TestAggregates(t *testing.T) {
 				sumErr = errors.Join(sumErr, sums[part].Add(v))
 				avgErr = errors.Join(avgErr, avgs[part].Add(v))
 			}
-			sumErr = errors.Join(sumErr, sums[0].Merge(&sums[1]))
-			avgErr = errors.Join(avgErr, avgs[0].Merge(&avgs[1]))
+			sumErr = errors.Join(sumErr, sums[0].Merge(sums[1]))
+			avgErr = errors.Join(avgErr, avgs[0].Merge(avgs[1]))
 			avg, err := avgs[0].Value(nil)
 			for _, r := range []struct {
 				name string
@@ -119,30 +125,47 @@ func TestAggregates(t *testing.T) {
 	}
 	// The sum of a vector must not write into it.
 	first := []float32{1}
-	var s pgvector.Sum
+	s := pgvector.NewSum(pgvector.Vector)
 	if err := errors.Join(s.Add(first), s.Add(first)); err != nil || first[0] != 1 || s.Value()[0] != 2 {
 		t.Error(err, first, s.Value())
 	}
 }
 
+// TestHalfAggregates: a sum is rounded at every step, an average once.
+func TestHalfAggregates(t *testing.T) {
+	s, a := pgvector.NewSum(pgvector.Halfvec), pgvector.NewAvg(pgvector.Halfvec)
+	for _, text := range []string{"[0.1,1]", "[0.2,2]", "[0.3,4]"} {
+		v, err := pgvector.Halfvec.Parse(text, nil)
+		if err = errors.Join(err, s.Add(v), a.Add(v)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	wantVector(t, s.Value(), nil, "[0.5996094,7]")
+	v, err := a.Value(nil)
+	wantVector(t, v, err, "[0.19995117,2.3339844]")
+	wantError(t, errors.Join(s.Add([]float32{65504, 0}), s.Add([]float32{65504, 0})), pgvector.CodeOutOfRange, "value out of range: overflow")
+}
+
 func TestBitStrings(t *testing.T) {
 	v := []float32{1, -1, 0, 2, 5, 5, 5, 5, .5}
-	text, packed := pgvector.Quantize(v), pgvector.QuantizeBits(v, nil)
-	again, err := pgvector.PackBits(text, nil)
-	if text != "100111111" || err != nil || string(again) != string(packed) || packed[0] != 0b10011111 || packed[1] != 0b10000000 {
-		t.Errorf("%s %08b %08b %v", text, packed, again, err)
+	packed := pgvector.QuantizeBits(v, nil)
+	again, err := pgvector.PackBits("100111111", nil)
+	if err != nil || string(again) != string(packed) || packed[0] != 0b10011111 || packed[1] != 0b10000000 {
+		t.Errorf("%08b %08b %v", packed, again, err)
 	}
-	_, _, err = pgvector.BitDistances("101", "10")
-	wantError(t, err, pgvector.CodeData, "different bit lengths 3 and 2")
+	wantError(t, pgvector.SameBits(3, 2), pgvector.CodeData, "different bit lengths 3 and 2")
+	wantError(t, pgvector.CheckBits(3, 8), pgvector.CodeData, "bit string length 3 does not match type bit(8)")
 	_, err = pgvector.PackBits("102", nil)
 	wantError(t, err, pgvector.CodeSyntax, `"2" is not a valid binary digit`)
 	for _, c := range []struct {
-		a, b             string
-		hamming, jaccard float64
-	}{{"1010", "0101", 4, 1}, {"0000", "0000", 0, 1}, {"", "", 0, 1}, {"101", "110", 2, 1 - 1.0/3}, {strings.Repeat("1", 65), strings.Repeat("1", 64) + "0", 1, 0.01538461538461533}} {
-		h, j, err := pgvector.BitDistances(c.a, c.b)
-		if err != nil || h != c.hamming || math.Abs(j-c.jaccard) > 1e-12 {
-			t.Errorf("%s %s: %v %v %v", c.a, c.b, h, j, err)
+		text string
+		n    int
+		want string
+	}{{"101", 3, "101"}, {"101", 5, "10100"}, {"101", 2, "10"}, {"1111111111", 9, "111111111"}, {"1", 17, "10000000000000000"}, {"11111111", 8, "11111111"}, {"", 2, "00"}} {
+		have, err1 := pgvector.PackBits(c.text, nil)
+		want, err2 := pgvector.PackBits(c.want, nil)
+		if got := pgvector.ResizeBits(have, len(c.text), c.n); err1 != nil || err2 != nil || string(got) != string(want) {
+			t.Errorf("%s as bit(%d) is %08b, want %08b", c.text, c.n, got, want)
 		}
 	}
 }

@@ -9,21 +9,19 @@ import (
 
 // Parse reads the text form [1,2,3] and appends the elements to into. Numbers are those of C's strtof: decimal or
 // hexadecimal, with or without a fraction and an exponent. What is too small becomes 0; what is too large is an error.
-func Parse(s string, into []float32) ([]float32, error) {
-	bad := func() ([]float32, error) {
-		return nil, fail(CodeSyntax, "invalid input syntax for type vector: \"%s\"", s)
-	}
+func (d *Dense) Parse(s string, into []float32) ([]float32, error) {
+	bad := func() ([]float32, error) { return nil, badText(s, d.name) }
 	i := skipSpace(s, 0)
 	if i == len(s) || s[i] != '[' {
 		return bad()
 	}
 	i = skipSpace(s, i+1)
 	if i < len(s) && s[i] == ']' {
-		return nil, noDimensions()
+		return nil, noDimensions(d.name)
 	}
 	for n := 0; ; n++ {
 		if n == MaxDim {
-			return nil, tooMany()
+			return nil, tooMany(d.name, MaxDim)
 		}
 		i = skipSpace(s, i)
 		end := scanFloat(s, i)
@@ -31,13 +29,14 @@ func Parse(s string, into []float32) ([]float32, error) {
 			return bad()
 		}
 		x, err := parseFloat(s[i:end])
-		if err != nil {
-			return nil, fail(CodeOutOfRange, "\"%s\" is out of range for type vector", s[i:end])
+		half := d.round(x)
+		if err != nil || math.IsInf(float64(half), 0) && !math.IsInf(float64(x), 0) {
+			return nil, tooLarge(s[i:end], d.name)
 		}
-		if err := checkElement(x); err != nil {
+		if err := checkElement(half, d.name); err != nil {
 			return nil, err
 		}
-		into = append(into, x)
+		into = append(into, half)
 		i = skipSpace(s, end)
 		if i == len(s) {
 			return bad()
@@ -57,6 +56,10 @@ func Parse(s string, into []float32) ([]float32, error) {
 	return into, nil
 }
 
+func badText(s, typ string) error {
+	return fail(CodeSyntax, "invalid input syntax for type %s: \"%s\"", typ, s)
+}
+
 func isSpace(c byte) bool { return c == ' ' || c >= '\t' && c <= '\r' }
 
 func skipSpace(s string, i int) int {
@@ -65,8 +68,6 @@ func skipSpace(s string, i int) int {
 	}
 	return i
 }
-
-func trimSpace(s string) string { return strings.Trim(s, " \t\n\v\f\r") }
 
 // scanFloat is the end of the longest number at i as strtof reads it, or i if none stands there.
 func scanFloat(s string, i int) int {
