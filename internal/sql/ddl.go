@@ -118,8 +118,9 @@ func (q *statement) create(c *cursor) (*Result, error) {
 	case errs.Is(err, errs.Exists) && replace:
 		old, err := q.s.env.catalog.Load(q.ctx, id)
 		if err == nil {
-			if old, _, err = old.Replace(q.ctx, spec, nil, lake.WriteOptions{}); err == nil {
-				q.s.env.Committed(q.ctx, old)
+			var after *lake.Table
+			if after, _, err = old.Replace(q.ctx, spec, nil, lake.WriteOptions{}); err == nil {
+				err = q.s.env.Replaced(q.ctx, old, after)
 			}
 		}
 		return done("CREATE TABLE", -1), err
@@ -171,7 +172,7 @@ func (q *statement) createAs(c *cursor, id lake.Ident, spec lake.CreateSpec, fie
 		// One commit: the query may read the table that it replaces, and so may everybody else until then.
 		after, info, err := old.Replace(q.ctx, spec, &reader{rows}, lake.WriteOptions{})
 		if err == nil {
-			q.s.env.Committed(q.ctx, after)
+			err = q.s.env.Replaced(q.ctx, old, after)
 		}
 		return done("CREATE TABLE", info.Rows), err
 	}

@@ -385,5 +385,14 @@ func (e *Env) Created(ctx context.Context, t *lake.Table) error {
 	return nil
 }
 
+// Replaced is told that a table was made anew in the place of an old one.
+func (e *Env) Replaced(ctx context.Context, before, after *lake.Table) error {
+	if err := e.overlays.Of(after).Replaced(ctx, before.Schema(), after.Schema()); err != nil {
+		return err
+	}
+	e.Committed(ctx, after)
+	return nil
+}
+
 // Committed is told of new rows in a table: its indexes follow in the background.
 func (e *Env) Committed(ctx context.Context, t *lake.Table) { e.overlays.Follow(ctx, t) }
