@@ -153,7 +153,8 @@ func (c *covering) define(ctx context.Context, t *overlake.Table) error {
 			return err
 		}
 		if first = append(first, f.Name); len(first) == 2 && i == 1 {
-			if _, err := t.AddIndex(ctx, overlake.IndexSpec{Name: "cover_pair", Columns: first}); err != nil {
+			_, err := t.AddIndex(ctx, overlake.IndexSpec{Name: "cover_pair", Columns: first})
+			if err != nil && overlake.KindOf(err) != overlake.KindExists { // a table made anew keeps its indexes
 				return err
 			}
 		}
