@@ -1,32 +1,12 @@
 package datafile
 
 import (
-	"sync"
-
 	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/arrow-go/v18/arrow/array"
 	"github.com/apache/arrow-go/v18/arrow/memory"
 
 	"github.com/overlakedb/overlake/internal/errs"
 )
-
-// desk is what a fetch works with; fetches that come later use it again.
-type desk struct {
-	heads, pages     room // as they were read
-	page, dictionary room // decompressed, one at a time
-	lookup           lookup
-	rows             []int64
-}
-
-var desks = sync.Pool{New: func() any { return &desk{} }}
-
-func (d *desk) free() {
-	for _, r := range []*room{&d.heads, &d.pages, &d.page, &d.dictionary} {
-		r.free()
-	}
-	d.lookup = lookup{scratch: d.lookup.scratch}
-	desks.Put(d)
-}
 
 // ownSpans adds what is read of a column chunk whose pages are decoded here: the dictionary and the pages of the rows.
 func ownSpans(spans []span, k chunk, places []place, rows []int64) []span {
@@ -137,8 +117,8 @@ func (w *fetcher) pickLeaf(i, k int, t arrow.DataType) (_ arrow.Array, levels []
 	return a, levels, err
 }
 
-// eachPage opens the pages of leaf l of column i that have wanted rows, one after the other, turns the lookup to it and gives it with
-// its wanted rows, counted from its first, and with the place of these among the sorted positions.
+// eachPage opens the pages of leaf l of column i that have wanted rows, one after the other. It turns the lookup to the page
+// and gives that with its wanted rows, counted from its first, and with the place of these among the sorted positions.
 func (w *fetcher) eachPage(p *groupRows, i, l int, use func(page *page, rows []int64, at int) error) error {
 	leaf := w.f.leafAt[w.cols[i]] + l
 	t, k, places := w.f.cells[leaf], w.f.chunks[p.group][leaf], p.places[i][l]
