@@ -35,29 +35,59 @@ type cellType struct {
 	kind   cellKind
 	width  int // bytes of a value in Parquet, 0 for textCells and bitCells
 	stored int // bytes of a value in Arrow, 0 for textCells and bitCells
+	// defined is the level of definition of a value that is there.
+	defined int16
 	// list is the level of definition that an element of a list has at least; 0 where a row is one value or NULL.
 	list int16
+	// required says that only a struct around the value may be missing.
+	required bool
 }
 
-// cellsOf is the way of a column that is one value or NULL in each row, or a list of numbers; foreignCells for all that the
-// library reads.
-func cellsOf(c *schema.Column, t arrow.DataType) cellType {
-	if l, ok := t.(*arrow.ListType); ok && c.MaxRepetitionLevel() == 1 {
-		level := c.MaxDefinitionLevel()
-		if c.SchemaNode().RepetitionType() == parquet.Repetitions.Optional {
-			level--
-		}
-		element := valueCells(c, l.Elem())
-		if element.kind != lowBytes || level < 1 || level > 2 || l.Elem().ID() == arrow.EXTENSION {
-			return cellType{}
-		}
-		element.list = level
-		return element
+// ownCells tells how the leaves of a column, from leaf on, are decoded here: columns of one value or NULL in each row, structs
+// of such, and lists of numbers. It gives nothing for all that the library reads. level is the level of definition that what
+// the column lies in has.
+func ownCells(s *schema.Schema, leaf int, f arrow.Field, level int16) []cellType {
+	if f.Nullable {
+		level++
 	}
-	if c.MaxRepetitionLevel() > 0 || c.MaxDefinitionLevel() > 1 {
-		return cellType{}
+	if t, ok := f.Type.(*arrow.StructType); ok {
+		var out []cellType
+		for _, m := range t.Fields() {
+			more := ownCells(s, leaf+len(out), m, level)
+			if more == nil || more[0].list > 0 {
+				return nil
+			}
+			out = append(out, more...)
+		}
+		return out
 	}
-	return valueCells(c, t)
+	if leaf >= s.NumColumns() {
+		return nil
+	}
+	c, t := s.Column(leaf), f.Type
+	list, isList := t.(*arrow.ListType)
+	if isList {
+		if level++; list.ElemField().Nullable {
+			level++
+		}
+		t = list.Elem()
+	}
+	cell := valueCells(c, t)
+	if cell.kind == foreignCells || c.MaxDefinitionLevel() != level {
+		return nil
+	}
+	cell.defined, cell.required = level, !f.Nullable
+	switch {
+	case !isList && c.MaxRepetitionLevel() == 0:
+		return []cellType{cell}
+	case isList && c.MaxRepetitionLevel() == 1 && cell.kind == lowBytes && t.ID() != arrow.EXTENSION:
+		cell.list = level
+		if list.ElemField().Nullable {
+			cell.list--
+		}
+		return []cellType{cell}
+	}
+	return nil
 }
 
 // valueCells is the way of a value by itself.
@@ -191,9 +221,11 @@ func (c *cells) release() {
 	}
 }
 
-// null makes rows NULL, over zeros.
+// null makes rows NULL, over zeros, or only zeros where it is a struct around them that is NULL.
 func (c *cells) null(at []int32) {
-	c.validity.null(at)
+	if !c.required {
+		c.validity.null(at)
+	}
 	if c.stored > 0 {
 		for _, i := range at {
 			clear(c.fixed.Bytes()[int(i)*c.stored:][:c.stored])

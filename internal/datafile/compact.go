@@ -35,7 +35,8 @@ type thriftWalk struct {
 }
 
 // structure walks one struct. number is called with the field id and value of every integer field of this struct, booleans
-// being 0 and 1, and sub for every field that is a struct itself; a nil sub, or one that returns false, leaves the walking to structure.
+// being 0 and 1, and sub for every field that is a struct itself; a nil sub, or one that returns false, leaves the walking to
+// structure.
 func (w *thriftWalk) structure(depth int, number func(id int16, v int64), sub func(id int16) (bool, error)) error {
 	if depth > maxThriftDepth {
 		return errThrift

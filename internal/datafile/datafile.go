@@ -22,7 +22,7 @@
 //	    bounded (Limits).
 //	R3  Lists are sought only where the seek is known to be right: V2 pages with a page index, a fresh column reader for
 //	    every seek. Everything else is read in order from the start of its row group.
-//	R4  What Fetch decodes by itself (columns of one value in a row, lists of numbers) has the values that the library gives.
+//	R4  What Fetch decodes by itself (columns of one value in a row, structs of these, lists of numbers) has the values that the library gives.
 //	    A page that it does not understand it leaves to the library, which also judges what is broken.
 //
 // Only this room knows Parquet.

@@ -19,7 +19,7 @@ type fetchMode uint8
 const (
 	// scanRows reads from the start of the row group: no page index, or lists whose pages need not begin at rows.
 	scanRows fetchMode = iota
-	// ownPages decodes the pages that hold wanted rows here: columns of one value or NULL in each row.
+	// ownPages decodes the pages that hold wanted rows here: see ownCells.
 	ownPages
 	// pickPages lets the library read exactly the pages that hold wanted rows, found by the page index.
 	pickPages
@@ -204,7 +204,7 @@ func (w *fetcher) plan() error {
 		for pi := range w.parts {
 			p := &w.parts[pi]
 			if p.modes[i] == ownPages && !own { // a column is read in one way
-				p.modes[i] = pickPages
+				p.modes[i] = w.libraryMode(c)
 			}
 			switch p.modes[i] {
 			case scanRows:
@@ -222,7 +222,9 @@ func (w *fetcher) plan() error {
 			case pickPages:
 				p.runs[i] = w.pages.pick(p.group, f.leafAt[c], p.places[i][0], p.rows)
 			case ownPages:
-				pages = ownSpans(pages, f.chunks[p.group][f.leafAt[c]], p.places[i][0], p.rows)
+				for k := range p.places[i] {
+					pages = ownSpans(pages, f.chunks[p.group][f.leafAt[c]+k], p.places[i][k], p.rows)
+				}
 			}
 		}
 	}
@@ -268,13 +270,22 @@ func (w *fetcher) mode(group, col int) (fetchMode, [][]place, error) {
 			}
 		}
 	}
-	switch {
-	case f.leafAt[col+1]-f.leafAt[col] > 1:
-		return seekRows, all, nil
-	case f.cells[col].kind != foreignCells && inflates(f.chunks[group][f.leafAt[col]].codec):
+	own := true
+	for i := f.leafAt[col]; i < f.leafAt[col+1]; i++ {
+		own = own && f.cells[i].kind != foreignCells && inflates(f.chunks[group][i].codec)
+	}
+	if own {
 		return ownPages, all, nil
 	}
-	return pickPages, all, nil
+	return w.libraryMode(col), all, nil
+}
+
+// libraryMode is how the library reads a column whose pages are known.
+func (w *fetcher) libraryMode(col int) fetchMode {
+	if w.f.leafAt[col+1]-w.f.leafAt[col] > 1 {
+		return seekRows
+	}
+	return pickPages
 }
 
 // place is where a page lies and which row it begins at.

@@ -39,7 +39,7 @@ type File struct {
 	schema *arrow.Schema
 	// leafAt[i] is the first leaf of top-level column i; one more entry ends the last.
 	leafAt []int
-	cells  []cellType // by top-level column
+	cells  []cellType // by leaf: how Fetch decodes it, if it does so by itself
 	all    []int      // the top-level columns
 	rows   int64
 	groups []RowGroup
@@ -233,11 +233,11 @@ func (f *File) readSchema() error {
 		return corruptf("datafile.open", "a column of the file has no values")
 	}
 	f.leafAt = append(f.leafAt, n)
-	f.cells = make([]cellType, len(fields))
+	f.cells = make([]cellType, n)
 	for i, at := range f.leafAt[:len(fields)] {
 		f.all = append(f.all, i)
-		if f.leafAt[i+1] == at+1 {
-			f.cells[i] = cellsOf(f.md.Schema.Column(at), fields[i].Type)
+		if own := ownCells(f.md.Schema, at, fields[i], 0); len(own) == f.leafAt[i+1]-at {
+			copy(f.cells[at:], own)
 		}
 	}
 	return nil

@@ -17,21 +17,23 @@ import (
 type listCells struct {
 	cellType
 	validity
-	defined  int16          // the highest level of definition
 	elements *memory.Buffer // as they came
 	used     int            // elements so far
 	missing  []byte         // bits of the elements that are NULL, as far as the last of these
 	places   []stretch      // by row
 }
 
+func newListCells(mem memory.Allocator, t cellType, rows int) *listCells {
+	return &listCells{cellType: t, validity: validity{rows: rows, mem: mem}, elements: memory.NewResizableBuffer(mem), places: make([]stretch, rows)}
+}
+
 // pickLists gives a column of lists of numbers from pages that are decoded here.
 func (w *fetcher) pickLists(i int) (arrow.Array, error) {
 	col := w.cols[i]
-	c := &listCells{cellType: w.f.cells[col], validity: validity{rows: len(w.slots), mem: w.s.mem}, places: make([]stretch, len(w.slots)),
-		defined: w.f.md.Schema.Column(w.f.leafAt[col]).MaxDefinitionLevel(), elements: memory.NewResizableBuffer(w.s.mem)}
+	c := newListCells(w.s.mem, w.f.cells[w.f.leafAt[col]], len(w.slots))
 	defer c.release()
 	for pi := range w.parts {
-		err := w.eachPage(&w.parts[pi], i, func(page *page, rows []int64, at int) error {
+		err := w.eachPage(&w.parts[pi], i, 0, func(page *page, rows []int64, at int) error {
 			r := listRow{page: page}
 			for k, row := range rows {
 				if err := r.next(row, uint32(c.defined)); err != nil {
@@ -117,7 +119,7 @@ func (c *listCells) put(r *listRow, values *lookup, at []int32) error {
 		value := r.values
 		for k := range n {
 			d, err := defs.at(r.from + k)
-			if err != nil || int(d) < int(c.list) {
+			if err != nil || int(d) < int(c.list) || int(d) > int(c.defined) {
 				return errPage
 			}
 			if int(d) < int(c.defined) {

@@ -75,11 +75,12 @@ func parsePageHeader(b []byte) (pageHeader, error) {
 
 // page is a data page, decompressed.
 type page struct {
-	optional   bool
 	levels     int    // rows, or more of lists
-	reps, defs hybrid // levels of repetition and, where optional, of definition
+	reps, defs hybrid // levels of repetition and definition
 	values     []byte
 	encoding   parquet.Encoding
+	passed     int // levels that locate has passed, and values among them
+	found      int
 }
 
 // paging opens the pages of one column chunk.
@@ -91,38 +92,6 @@ type paging struct {
 	room, keep *room // for the page, in the place of the one before it, and for the dictionary
 	mem        *limited
 }
-
-// room is memory that is used again and again. What a fetch makes of it counts for the limit of the fetch.
-type room struct {
-	b       []byte
-	charged int
-}
-
-// of gives n bytes, charged to mem unless that is nil, with some to spare behind them: zstd decodes faster where it need not stop at the last byte.
-func (r *room) of(n int, mem *limited) []byte {
-	if mem != nil && n > r.charged {
-		mem.take(int64(n - r.charged))
-		r.charged = n
-	}
-	if n+roomToSpare > cap(r.b) {
-		r.b = make([]byte, n+roomToSpare+min(n/4, 1<<20))
-	}
-	return r.b[:n]
-}
-
-// free ends the use by one fetch.
-func (r *room) free() {
-	r.charged = 0
-	if cap(r.b) > maxKept {
-		r.b = nil
-	}
-}
-
-const (
-	roomToSpare = 64
-	// maxKept is the most that a room keeps for the next fetch, in bytes.
-	maxKept = 4 << 20
-)
 
 // maxPageRows bounds the rows of a page that is decoded here: a few bytes can stand for any number of rows.
 const maxPageRows = 1 << 26
@@ -149,7 +118,7 @@ func (p *paging) open(b []byte, rows int64) (page, error) {
 	if p.lists && (h.kind != dataPageV2 || h.rows != rows || h.values < rows) || !p.lists && h.values != rows {
 		return page{}, errPage
 	}
-	out := page{optional: p.defined > 0, levels: int(h.values), encoding: parquet.Encoding(h.encoding)}
+	out := page{levels: int(h.values), encoding: parquet.Encoding(h.encoding)}
 	out.reps.width, out.defs.width = 1, uint(bits.Len16(uint16(p.defined)))
 	switch h.kind {
 	case dataPage:
@@ -188,13 +157,29 @@ func (p *paging) open(b []byte, rows int64) (page, error) {
 	return out, nil
 }
 
-// locate tells whether a row of a page without lists has a value, and which one.
-func (p *page) locate(row int) (value int, ok bool, err error) {
-	if !p.optional {
-		return row, true, nil
+// locate gives the level of definition of a row of a page without lists, and which value it has if that level is defined. Rows
+// ascend from call to call.
+func (p *page) locate(row int, defined int16) (value int, level int16, err error) {
+	switch defined {
+	case 0:
+		return row, 0, nil
+	case 1:
+		one, before, err := p.defs.rank(row)
+		if one {
+			return before, 1, err
+		}
+		return before, 0, err
 	}
-	one, before, err := p.defs.rank(row)
-	return before, one, err
+	n, err := p.defs.count(p.passed, row, uint32(defined))
+	if err != nil {
+		return 0, 0, err
+	}
+	p.passed, p.found = row, p.found+n
+	l, err := p.defs.at(row)
+	if err != nil || l > uint32(defined) {
+		return 0, 0, errPage
+	}
+	return p.found, int16(l), nil
 }
 
 // refers tells whether the values are numbers of entries of the dictionary.

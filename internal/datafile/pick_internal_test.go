@@ -40,6 +40,20 @@ func ownTypes() []arrow.DataType {
 	}
 }
 
+// ownStructs are structs whose pages are decoded here.
+func ownStructs() []arrow.DataType {
+	field := func(name string, t arrow.DataType, nullable bool) arrow.Field {
+		return arrow.Field{Name: name, Type: t, Nullable: nullable}
+	}
+	inner := arrow.StructOf(field("x", arrow.PrimitiveTypes.Int32, true), field("y", arrow.BinaryTypes.String, false))
+	return []arrow.DataType{
+		arrow.StructOf(field("a", arrow.PrimitiveTypes.Int64, false)),
+		arrow.StructOf(field("a", arrow.BinaryTypes.String, true), field("b", arrow.FixedWidthTypes.Boolean, false), field("c", extensions.NewUUIDType(), false)),
+		inner,
+		arrow.StructOf(field("s", inner, true), field("r", inner, false), field("d", &arrow.Decimal128Type{Precision: 20, Scale: 2}, true)),
+	}
+}
+
 // value appends a value; few says that there are only few different ones.
 func value(b array.Builder, rng *rand.Rand, few bool) {
 	x := rng.Uint64() >> rng.IntN(64)
@@ -110,6 +124,15 @@ func value(b array.Builder, rng *rand.Rand, few bool) {
 				value(b.ValueBuilder(), rng, few)
 			}
 		}
+	case *array.StructBuilder:
+		b.Append(true)
+		for i, f := range b.Type().(*arrow.StructType).Fields() {
+			if f.Nullable && rng.IntN(4) == 0 {
+				b.FieldBuilder(i).AppendNull()
+			} else {
+				value(b.FieldBuilder(i), rng, few)
+			}
+		}
 	default:
 		panic(fmt.Sprintf("no values for %T", b))
 	}
@@ -150,6 +173,8 @@ func encodings(t arrow.DataType) []parquet.Encoding {
 	out := []parquet.Encoding{e.Plain}
 	d, decimal := t.(*arrow.Decimal128Type)
 	switch {
+	case t.ID() == arrow.STRUCT:
+		return append(out, e.RLEDict)
 	case t.ID() == arrow.BOOL:
 		return append(out, e.RLE)
 	case t.ID() == arrow.STRING || t.ID() == arrow.BINARY:
@@ -171,7 +196,9 @@ func foreign(t testing.TB, c arrow.Array, nullable bool, e parquet.Encoding, mor
 	}
 	props := append([]parquet.WriterProperty{parquet.WithPageIndexEnabled(true), parquet.WithDataPageSize(600), parquet.WithBatchSize(40),
 		parquet.WithMaxRowGroupLength(600), parquet.WithStoreDecimalAsInteger(true)}, more...)
-	if e == parquet.Encodings.RLEDict {
+	if c.DataType().ID() == arrow.STRUCT {
+		props = append(props, parquet.WithDictionaryDefault(e == parquet.Encodings.RLEDict), parquet.WithDictionaryPageSizeLimit(3000))
+	} else if e == parquet.Encodings.RLEDict {
 		props = append(props, parquet.WithDictionaryFor(path, true), parquet.WithDictionaryPageSizeLimit(3000))
 	} else {
 		props = append(props, parquet.WithDictionaryFor(path, false), parquet.WithEncodingFor(path, e))
@@ -236,7 +263,7 @@ func same(a, b arrow.Array) bool {
 func TestOwnPagesAgreeWithTheLibrary(t *testing.T) {
 	const rows = 1000
 	seed := uint64(0)
-	for _, typ := range ownTypes() {
+	for _, typ := range append(ownTypes(), ownStructs()...) {
 		for _, e := range encodings(typ) {
 			for _, p := range []nullPattern{"required", "none", "some", "runs", "all"} {
 				for _, version := range []parquet.DataPageVersion{parquet.DataPageV1, parquet.DataPageV2} {
@@ -299,7 +326,7 @@ func TestOwnPagesOfEveryCodec(t *testing.T) {
 func TestOurFilesAreDecodedHere(t *testing.T) {
 	rng := rand.New(rand.NewPCG(4, 4))
 	for _, opts := range []WriterOptions{{}, {PageBytes: 300, RowGroupRows: 700}, {Vectors: VectorsSplit, Codec: Gzip}, {Codec: Uncompressed, PageBytes: 4000}} {
-		for _, typ := range ownTypes() {
+		for _, typ := range append(ownTypes(), ownStructs()...) {
 			for _, few := range []bool{true, false} {
 				c := column(typ, 2000, "some", few, rng)
 				sc := arrow.NewSchema([]arrow.Field{{Name: "c", Type: typ, Nullable: true}}, nil)
@@ -464,7 +491,7 @@ func FuzzPage(f *testing.F) {
 		cell := g.cells[0]
 		mem := &limited{Allocator: memory.DefaultAllocator, limit: 64 << 20}
 		desk := &desk{}
-		p := paging{codec: compress.Compression(codec), lists: cell.list > 0, defined: g.md.Schema.Column(0).MaxDefinitionLevel(), most: 16 << 20,
+		p := paging{codec: compress.Compression(codec), lists: cell.list > 0, defined: cell.defined, most: 16 << 20,
 			room: &desk.page, keep: &desk.dictionary, mem: mem}
 		page, err := p.open(b, int64(rows))
 		if err != nil {
@@ -478,7 +505,7 @@ func FuzzPage(f *testing.F) {
 			return
 		}
 		if cell.list > 0 {
-			c := &listCells{cellType: cell, validity: validity{rows: 1, mem: mem}, places: make([]stretch, 1), defined: p.defined, elements: memory.NewResizableBuffer(mem)}
+			c := newListCells(mem, cell, 1)
 			r := listRow{page: &page}
 			for i := range int64(rows) {
 				if r.next(i, uint32(c.defined)) != nil || c.put(&r, &desk.lookup, []int32{0}) != nil {
@@ -492,11 +519,11 @@ func FuzzPage(f *testing.F) {
 		}
 		c := newCells(mem, cell, 1)
 		for i := range int(rows) {
-			v, ok, err := page.locate(i)
+			v, level, err := page.locate(i, cell.defined)
 			if err != nil {
 				return
 			}
-			if !ok {
+			if level < cell.defined {
 				c.null([]int32{0})
 				continue
 			}

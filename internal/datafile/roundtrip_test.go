@@ -200,7 +200,7 @@ func TestFetchReadsOnlyThePagesItNeeds(t *testing.T) {
 	if n := s.reads.Load(); n != 2 {
 		t.Errorf("opening took %d reads", n)
 	}
-	for n, most := range map[int]struct{ reads, bytes int64 }{1: {7, 700 << 10}, 8: {24, 2200 << 10}} {
+	for n, most := range map[int]struct{ reads, bytes int64 }{1: {7, 400 << 10}, 8: {24, 1000 << 10}} {
 		pos := make([]int64, n)
 		for i := range pos {
 			pos[i] = rng.Int64N(rows)
@@ -220,6 +220,52 @@ func TestFetchReadsOnlyThePagesItNeeds(t *testing.T) {
 		if s.reads.Load() > most.reads || s.bytes.Load() > most.bytes {
 			t.Errorf("%d rows took %d reads of %d bytes; the file has %d", n, s.reads.Load(), s.bytes.Load(), len(data))
 		}
+	}
+}
+
+// nearStore is a store that says that it is near.
+type nearStore struct{ *store }
+
+func (nearStore) Near() bool { return true }
+
+// TestNearFilesAreReadInSmallPieces: a fetch of many rows reads a distant file nearly whole, in few requests, and of a near one
+// little more than its pages.
+func TestNearFilesAreReadInSmallPieces(t *testing.T) {
+	rng := rand.New(rand.NewPCG(5, 8))
+	c := &ids{}
+	sc := arrow.NewSchema([]arrow.Field{c.field("id", arrow.PrimitiveTypes.Int64, false), c.field("x", arrow.PrimitiveTypes.Float64, true),
+		c.field("y", arrow.PrimitiveTypes.Float64, true)}, nil)
+	whole := randomBatch(memory.DefaultAllocator, sc, 60_000, rng)
+	data, _ := writeBatch(t, whole, datafile.WriterOptions{Codec: datafile.Uncompressed, PageBytes: 4096}, rng)
+	pos := make([]int64, 40)
+	for i := range pos {
+		pos[i] = rng.Int64N(60_000)
+	}
+	fetch := func(s *store, r io.ReaderAt) (reads, size int64) {
+		f, err := datafile.Open(r, int64(len(data)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.reads.Store(0)
+		s.bytes.Store(0)
+		rec, err := f.Fetch(t.Context(), pos, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i, p := range pos {
+			if diff := sameRows(rec, int64(i), whole, p); diff != "" {
+				t.Errorf("position %d: %s", p, diff)
+			}
+		}
+		return s.reads.Load(), s.bytes.Load()
+	}
+	far := &store{ReaderAt: bytes.NewReader(data)}
+	farReads, farBytes := fetch(far, far)
+	near := &store{ReaderAt: bytes.NewReader(data)}
+	nearReads, nearBytes := fetch(near, nearStore{near})
+	t.Logf("of %d bytes: %d far in %d reads, %d near in %d", len(data), farBytes, farReads, nearBytes, nearReads)
+	if farReads > 10 || nearBytes > int64(len(data))*6/10 || nearBytes >= farBytes || nearReads <= farReads {
+		t.Errorf("of %d bytes: %d far in %d reads, %d near in %d", len(data), farBytes, farReads, nearBytes, nearReads)
 	}
 }
 
@@ -304,6 +350,13 @@ func TestLimits(t *testing.T) {
 		}
 	} else if !errs.Is(err, errs.Exhausted) {
 		t.Errorf("a batch over the limit gave %v", err)
+	}
+	all := make([]int64, 20_000)
+	for i := range all {
+		all[i] = int64(i)
+	}
+	if _, err := f.Fetch(t.Context(), all, nil); !errs.Is(err, errs.Exhausted) || errs.HintOf(err) == "" {
+		t.Errorf("rows over the limit gave %v", err)
 	}
 	if f, err = datafile.OpenLimited(bytes.NewReader(data), int64(len(data)), datafile.Limits{BatchBytes: 2 << 20}); err != nil {
 		t.Fatal(err)
