@@ -10,17 +10,19 @@ import (
 
 // IndexSpec asks for an index. The zero value of everything but Columns is usable.
 type IndexSpec struct {
-	// Name is unique in the table; "" makes one of table, columns and kind.
+	// Name is unique in the table, whatever its case; "" makes one of table, columns and kind, such as events_who_bitmap.
 	Name string
 	// Kind is "bitmap" (one column, or several as a composite key), which finds rows by value, range and prefix, or "bloom",
-	// which is smaller and only tells which files cannot hold a value; "" means bitmap.
+	// which is smaller and only tells which files cannot hold a value; "" and "composite" mean bitmap.
 	Kind string
-	// Columns of the key, in their order.
+	// Columns of the key, in their order: up to 16 of a bitmap index, one of a Bloom index. Lists, structs, maps and vectors
+	// cannot be indexed.
 	Columns []string
 	// Params are parameters of the kind: fpr of a Bloom index is the share of values taken for present although they are
 	// not, from 0.0001 to 0.5; default 0.01.
 	Params map[string]string
-	// Async returns before the index is built; WaitForIndexes waits for it.
+	// Async returns before the index is built; WaitForIndexes waits for it. DB.Close ends the build; the next commit to the
+	// table goes on with it, and so does BuildIndexes.
 	Async bool
 	// Progress is told how far the build is. It is not called with Async.
 	Progress func(IndexProgress)

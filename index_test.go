@@ -173,7 +173,10 @@ func TestIndexesFollow(t *testing.T) {
 			}
 			rows += 2
 		},
-		func() { exec("CREATE OR REPLACE TABLE t AS SELECT i AS id FROM range(10) x(i)"); rows = 10 },
+		func() {
+			exec("CREATE OR REPLACE TABLE t WITH ('overlake.index.columns' = 'id') AS SELECT i AS id FROM range(10) x(i)")
+			rows = 10
+		},
 		func() { exec("INSERT OVERWRITE t VALUES (7)"); rows = 1 },
 	} {
 		commit()

@@ -357,31 +357,6 @@ func (o *Overlay) Rename(ctx context.Context, from, to string) error {
 	return err
 }
 
-// Replaced is told that a table got other columns in place of its own: indexes are about columns of the same names from then
-// on, and one that has none of them is dropped.
-func (o *Overlay) Replaced(ctx context.Context, before, after *arrow.Schema) error {
-	if o.writable() != nil {
-		return nil
-	}
-	_, err := o.chain.Update(ctx, o.set.write, func(v *Version) (e Edit, err error) {
-		for _, d := range v.Definitions() {
-			e.DropDefinitions = append(e.DropDefinitions, d.ID)
-			again := d
-			again.ID, again.Columns = uuid.NewString(), nil
-			for _, name := range columnNames(d, before) {
-				if at := after.FieldIndices(name); len(at) == 1 && predicate.KindOf(after.Field(at[0]).Type) != predicate.NoKeys {
-					again.Columns = append(again.Columns, datafile.FieldID(after.Field(at[0])))
-				}
-			}
-			if len(again.Columns) == len(d.Columns) {
-				e.AddDefinitions = append(e.AddDefinitions, again)
-			}
-		}
-		return e, nil
-	})
-	return err
-}
-
 // Drop removes an index: the definition and, from the next collection of garbage on, its artifacts.
 func (o *Overlay) Drop(ctx context.Context, name string) error {
 	if err := o.writable(); err != nil {

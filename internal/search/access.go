@@ -346,6 +346,9 @@ func (c *chooser) file(ctx context.Context, i int) (fileAccess, error) {
 	}
 	forced := c.opts.Hint == UseIndex
 	if !forced && most > 64 && float64(most) > scanShare*float64(f.Rows) {
+		if !e.exact {
+			return fileAccess{covered: true, why: "the index cannot rule the file out"}, nil
+		}
 		return fileAccess{covered: true, why: fmt.Sprintf("more than %g %% of the rows may match", scanShare*100)}, nil
 	}
 	rows, known, err := e.find(c.root)
@@ -381,6 +384,8 @@ type evaluation struct {
 	ctx  context.Context
 	f    *lake.DataFile
 	open map[*overlay.Index]*overlay.OnFile
+
+	exact bool // some index that was opened names rows
 }
 
 func (e *evaluation) on(x *overlay.Index) (*overlay.OnFile, error) {
@@ -390,6 +395,7 @@ func (e *evaluation) on(x *overlay.Index) (*overlay.OnFile, error) {
 	o, err := x.On(e.ctx, e.f)
 	if err == nil {
 		e.open[x] = o
+		e.exact = e.exact || o != nil && o.Exact()
 	}
 	return o, err
 }

@@ -111,6 +111,9 @@ func (q *statement) create(c *cursor) (*Result, error) {
 		return nil, c.errorf("expected columns or AS SELECT")
 	}
 	spec.Schema = arrow.NewSchema(fields, nil)
+	if err := checkIndexColumns(spec); err != nil {
+		return nil, err
+	}
 	t, err := q.s.env.catalog.Create(q.ctx, id, spec)
 	switch {
 	case errs.Is(err, errs.Exists) && quiet:
@@ -118,9 +121,8 @@ func (q *statement) create(c *cursor) (*Result, error) {
 	case errs.Is(err, errs.Exists) && replace:
 		old, err := q.s.env.catalog.Load(q.ctx, id)
 		if err == nil {
-			var after *lake.Table
-			if after, _, err = old.Replace(q.ctx, spec, nil, lake.WriteOptions{}); err == nil {
-				err = q.s.env.Replaced(q.ctx, old, after)
+			if old, _, err = old.Replace(q.ctx, spec, nil, lake.WriteOptions{}); err == nil {
+				err = q.s.env.replaced(q.ctx, old)
 			}
 		}
 		return done("CREATE TABLE", -1), err
@@ -155,6 +157,9 @@ func (q *statement) createAs(c *cursor, id lake.Ident, spec lake.CreateSpec, fie
 	}
 	defer rows.Close()
 	spec.Schema = rows.Schema()
+	if err := checkIndexColumns(spec); err != nil {
+		return nil, err
+	}
 	var t *lake.Table
 	if old == nil {
 		t, err = q.s.env.catalog.Create(q.ctx, id, spec)
@@ -172,7 +177,7 @@ func (q *statement) createAs(c *cursor, id lake.Ident, spec lake.CreateSpec, fie
 		// One commit: the query may read the table that it replaces, and so may everybody else until then.
 		after, info, err := old.Replace(q.ctx, spec, &reader{rows}, lake.WriteOptions{})
 		if err == nil {
-			err = q.s.env.Replaced(q.ctx, old, after)
+			err = q.s.env.replaced(q.ctx, after)
 		}
 		return done("CREATE TABLE", info.Rows), err
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/overlakedb/overlake/internal/errs"
 	"github.com/overlakedb/overlake/internal/lake"
 	"github.com/overlakedb/overlake/internal/overlay"
+	"github.com/overlakedb/overlake/internal/predicate"
 	"github.com/overlakedb/overlake/internal/sql/lex"
 )
 
@@ -372,12 +373,45 @@ func paramText(params map[string]string) string {
 	return strings.Join(parts, ", ")
 }
 
+// indexColumns are the columns that a property asks to index.
+func indexColumns(properties map[string]string) (names []string) {
+	for name := range strings.SplitSeq(properties[lake.IndexColumnsKey], ",") {
+		if name = strings.TrimSpace(name); name != "" {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// checkIndexColumns refuses a table that could not get the indexes that its properties ask for, before it is there.
+func checkIndexColumns(spec lake.CreateSpec) error {
+	var columns []string
+	for _, f := range spec.Schema.Fields() {
+		columns = append(columns, f.Name)
+	}
+	seen := map[int]bool{}
+	for _, name := range indexColumns(spec.Properties) {
+		at := slices.IndexFunc(columns, func(c string) bool { return strings.EqualFold(c, name) })
+		switch {
+		case at < 0:
+			hint := "the columns are " + strings.Join(columns, ", ")
+			if near := errs.Nearest(name, columns, 2); near != "" {
+				hint = "did you mean " + near + "?"
+			}
+			return errs.Wrap(errs.NotFound, "sql.create", errs.New(errs.NotFound, "", "there is no such column", errs.On(name)), errs.On(lake.IndexColumnsKey), errs.Hint("%s", hint))
+		case seen[at]:
+			return errs.New(errs.Invalid, "sql.create", "column "+name+" is named twice", errs.On(lake.IndexColumnsKey))
+		case predicate.KindOf(spec.Schema.Field(at).Type) == predicate.NoKeys:
+			return errs.New(errs.Unsupported, "sql.create", "column "+name+" has a type that cannot be indexed", errs.On(lake.IndexColumnsKey))
+		}
+		seen[at] = true
+	}
+	return nil
+}
+
 // Created is told of a new table: it gets the indexes that its properties ask for.
 func (e *Env) Created(ctx context.Context, t *lake.Table) error {
-	for name := range strings.SplitSeq(t.Properties()[lake.IndexColumnsKey], ",") {
-		if name = strings.TrimSpace(name); name == "" {
-			continue
-		}
+	for _, name := range indexColumns(t.Properties()) {
 		if _, err := e.overlays.Of(t).Define(ctx, t, overlay.Spec{Columns: []string{name}}); err != nil {
 			return errs.With(err, errs.On(lake.IndexColumnsKey))
 		}
@@ -385,12 +419,13 @@ func (e *Env) Created(ctx context.Context, t *lake.Table) error {
 	return nil
 }
 
-// Replaced is told that a table was made anew in the place of an old one.
-func (e *Env) Replaced(ctx context.Context, before, after *lake.Table) error {
-	if err := e.overlays.Of(after).Replaced(ctx, before.Schema(), after.Schema()); err != nil {
+// replaced is told of a table that was made anew in its place: the old indexes go, as its old columns did.
+func (e *Env) replaced(ctx context.Context, t *lake.Table) error {
+	e.overlays.Of(t).ColumnsDropped(ctx, t)
+	if err := e.Created(ctx, t); err != nil {
 		return err
 	}
-	e.Committed(ctx, after)
+	e.Committed(ctx, t)
 	return nil
 }
 
