@@ -208,6 +208,11 @@ func TestArgumentsBesideScans(t *testing.T) {
 		{"SELECT t.s FROM t JOIN t u USING (i) WHERE t.i = ?", []any{2}, "b"},
 		{"SELECT s || $2 FROM t WHERE i = $1", []any{2, "x"}, "bx"},
 		{"SELECT s || $2 || $1 FROM t WHERE i = $1 AND EXISTS (FROM t WHERE s = $2)", []any{2, "b"}, "bb2"},
+		{"SELECT s || $2 FROM t WHERE match(s, $1)", []any{"b", "x"}, "bx"},
+		{"SELECT s || $3 || $2 FROM t WHERE match(s, $1) AND bm25(s, $1) > 0 AND i = $2", []any{"b", 2, "x"}, "bx2"},
+		{"SELECT s || ? FROM t WHERE match(s, ?) AND i = ?", []any{"x", "b", 2}, "bx"},
+		{"SELECT s FROM t WHERE match(s, $1) ORDER BY bm25(s, $1)", []any{"b"}, "b"},
+		{"SELECT s || $w FROM t WHERE match(s, $q)", []any{named("q", "b"), named("w", "x")}, "bx"},
 		{"SELECT t.s || $overlake_0 || $OVERLAKE_1 FROM t, t u WHERE t.i = $i AND u.i = $i", []any{named("i", 1), named("overlake_0", "x"), named("overlake_1", "y")}, "axy"},
 		{`SELECT s || $"overlake_2" FROM t WHERE i = $i`, []any{named("overlake_2", "x"), named("i", 1)}, "ax"},
 	} {
@@ -230,7 +235,7 @@ func TestArgumentsBesideScans(t *testing.T) {
 	for _, c := range []struct {
 		sql  string
 		args []any
-	}{{"SELECT s FROM t WHERE i = ?", nil}, {"SELECT s FROM t WHERE i = $i", nil}, {"SELECT s FROM t WHERE i = $2", []any{1}}, {"SELECT s FROM t WHERE i = ?", []any{1, 2}}} {
+	}{{"SELECT s FROM t WHERE i = ?", nil}, {"SELECT s FROM t WHERE i = $i", nil}, {"SELECT s FROM t WHERE i = $2", []any{1}}, {"SELECT s || $2 FROM t WHERE match(s, $1)", []any{"b"}}, {"SELECT s FROM t WHERE i = ?", []any{1, 2}}} {
 		if _, err := db.SQL(t.Context(), c.sql, c.args...); overlake.KindOf(err) != overlake.KindInvalid {
 			t.Errorf("%s with %d arguments: %v", c.sql, len(c.args), err)
 		}

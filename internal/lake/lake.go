@@ -277,8 +277,8 @@ func (t *Table) schemaAt(ref Ref) (*iceberg.Schema, error) {
 	if err != nil {
 		return nil, err
 	}
-	// A branch is read with the table's schema, everything older with its own.
-	if ref.Name == "" && snap.SchemaID != nil {
+	// A branch is read with the table's schema, everything older and every tag with its own.
+	if !t.isBranch(ref.Name) && snap.SchemaID != nil {
 		for _, s := range t.meta.Schemas() {
 			if s.ID == *snap.SchemaID {
 				return s, nil
@@ -286,6 +286,15 @@ func (t *Table) schemaAt(ref Ref) (*iceberg.Schema, error) {
 		}
 	}
 	return t.meta.CurrentSchema(), nil
+}
+
+func (t *Table) isBranch(name string) bool {
+	for n, r := range t.meta.Refs() {
+		if n == name {
+			return r.SnapshotRefType == table.BranchRef
+		}
+	}
+	return false
 }
 
 // PartitionFields describes the current partition spec.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/arrow-go/v18/arrow/array"
+	"github.com/apache/iceberg-go/table"
 
 	"github.com/overlakedb/overlake/internal/errs"
 	"github.com/overlakedb/overlake/internal/objstore"
@@ -50,6 +51,10 @@ func TestReplace(t *testing.T) {
 				defer c.Drop(t.Context(), docsIdent)
 				old := add(t, makeTable(t, c, CreateSpec{FormatVersion: version, Comment: "old", Properties: map[string]string{"x": "y"}}), idRows(t, 0, 3))
 				before := old.meta.CurrentSnapshot().SnapshotID
+				old, err := old.commitUpdates(t.Context(), nil, []table.Update{table.NewSetSnapshotRefUpdate("first", before, table.TagRef, 0, 0, 0)}, &ledger{})
+				if err != nil {
+					t.Fatal(err)
+				}
 				rows := twoColumns(t, 0, 4)
 				spec := CreateSpec{Schema: rows.Schema(), Partition: []PartitionField{{Column: "name", Transform: "identity"}}, FormatVersion: 3}
 				now, info, err := old.Replace(t.Context(), spec, rows, WriteOptions{Properties: map[string]string{"why": "test"}})
@@ -71,9 +76,11 @@ func TestReplace(t *testing.T) {
 						t.Errorf("the rows are %q", read)
 					}
 				}
-				p, err := loaded.Plan(t.Context(), Ref{SnapshotID: before}, nil)
-				if err != nil || p.Rows != 3 || p.Schema.NumFields() != old.Schema().NumFields() {
-					t.Errorf("the older snapshot has %+v, %v", p, err)
+				for _, ref := range []Ref{{SnapshotID: before}, {Name: "first"}} {
+					p, err := loaded.Plan(t.Context(), ref, nil)
+					if err != nil || p.Rows != 3 || !p.Schema.Equal(old.Schema()) {
+						t.Errorf("the older snapshot %+v has %+v, %v", ref, p, err)
+					}
 				}
 				next := add(t, loaded, twoColumns(t, 4, 6))
 				if got := ours(t, next, "name"); len(got) != 6 {

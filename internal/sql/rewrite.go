@@ -98,13 +98,49 @@ func (q *statement) rewrite(w *rewriting) (*rewriting, error) {
 		}
 		return nil, w.locate(err)
 	}
+	given := q.params
 	edits, err := q.resolve(w.text, tree)
 	if err != nil {
 		return nil, w.own(err)
 	}
 	w.splice(edits)
+	if given > 0 {
+		if err := q.renumber(w); err != nil {
+			return nil, err
+		}
+	}
 	q.restoreLists(w)
 	return w, nil
+}
+
+// renumber gives the parameters that are left in the text the numbers from 1 on: text functions took the others, and the
+// engine binds no number that is larger than the number of parameters.
+func (q *statement) renumber(w *rewriting) error {
+	tokens, err := lex.Tokens(w.text)
+	if err != nil {
+		return err
+	}
+	numbers := map[string]string{}
+	var args []Arg
+	var edits []lex.Edit
+	for _, t := range tokens {
+		if t.Kind != lex.Param {
+			continue
+		}
+		old := t.Text[1:]
+		if numbers[old] == "" {
+			value, ok := q.param(old)
+			if !ok {
+				return errs.With(w.own(lex.Errorf(w.text, t.Start, "no value for parameter $%s", old)), errs.Hint("pass one argument for every parameter of the statement"))
+			}
+			numbers[old] = strconv.Itoa(len(args) + 1)
+			args = append(args, Arg{Name: numbers[old], Value: value})
+		}
+		edits = append(edits, lex.Edit{Start: t.Start, End: t.End, New: "$" + numbers[old]})
+	}
+	w.splice(edits)
+	q.args = args
+	return nil
 }
 
 // dialect makes one pass over the words for what DuckDB cannot read or reads otherwise.
