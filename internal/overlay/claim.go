@@ -62,6 +62,10 @@ func (o *Overlay) claim(ctx context.Context, ids []string, g []missingFile) (*cl
 		if errs.Is(err, errs.NotFound) {
 			continue
 		}
+		if errs.Is(err, errs.Exhausted) { // nothing that a builder wrote
+			raw = nil
+			held, err = o.set.store.Stat(ctx, c.name)
+		}
 		if err != nil {
 			return nil, err
 		}

@@ -137,13 +137,18 @@ func (x *Index) On(ctx context.Context, f *lake.DataFile) (*OnFile, error) {
 	return &OnFile{index: x, a: a, r: r, base: base, rows: f.Rows}, nil
 }
 
-// damaged makes an artifact count as not there, unless the query itself was ended.
+// damaged makes an artifact count as not there, unless the query itself was ended: for this query when the store only failed
+// to answer, for all when it can never be read again.
 func (x *Index) damaged(ctx context.Context, a *Artifact, err error) error {
 	if ctx.Err() != nil {
 		return errs.Wrap(errs.Canceled, "overlay.read", ctx.Err())
 	}
-	x.view.o.set.cache.bad(a)
-	x.view.o.event(Event{Index: x.Name, Object: a.Bundle, What: "an artifact cannot be used and is ignored until the index is built anew", Err: err})
+	what := "an artifact could not be read"
+	if lost(err) || errs.Is(err, errs.Unsupported) {
+		x.view.o.set.cache.bad(a)
+		what = "an artifact cannot be used and is ignored until the index is built anew"
+	}
+	x.view.o.event(Event{Index: x.Name, Object: a.Bundle, What: what, Err: err})
 	return nil
 }
 
