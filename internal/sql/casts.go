@@ -211,5 +211,8 @@ func refusedCast(e *engine.SQLError) error {
 	}
 	from, _, _ := strings.Cut(strings.TrimSuffix(args, ")"), ", INTEGER")
 	from = strings.TrimSuffix(strings.TrimSuffix(from, ", STRING_LITERAL"), ", VARCHAR")
+	if strings.HasSuffix(from, "[][]") {
+		return pgvector.NotFlat()
+	}
 	return errs.New(errs.Invalid, "sql.query", fmt.Sprintf("cannot cast type %s to %s", strings.ToLower(from), name))
 }

@@ -73,7 +73,7 @@ func (r *registrar) sparse() {
 		return err
 	})
 
-	k := kind[*vec.Sparse]{pairs: withText(t), open: sparseArgument, same: pgvector.SameSparse}
+	k := kind[*vec.Sparse]{name: "sparsevec", pairs: withText(t), open: sparseArgument, same: pgvector.SameSparse}
 	dot := func(a, b *vec.Sparse) float64 { return float64(vec.SparseDot(a, b)) }
 	measure(r, k, vec.SparseL2, "<->", "l2_distance", "sparsevec_l2_distance")
 	measure(r, k, func(a, b *vec.Sparse) float64 { return -dot(a, b) }, negativeDot, "sparsevec_negative_inner_product")

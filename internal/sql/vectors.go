@@ -2,6 +2,7 @@ package sql
 
 import (
 	"errors"
+	"slices"
 	"strings"
 
 	"github.com/overlakedb/overlake/internal/engine"
@@ -71,6 +72,7 @@ type argument[T any] func(a *engine.Column, i int) (T, error)
 
 // kind is a type whose values have distances.
 type kind[T any] struct {
+	name  string // functions that begin with it and _ are of this type alone, so two texts will do for them
 	pairs [][2]engine.Type
 	open  func(from engine.Type) argument[T]
 	same  func(a, b T) error
@@ -91,7 +93,11 @@ func measure[T any](r *registrar, k kind[T], f func(a, b T) float64, names ...st
 
 // binary registers a function of two values for all pairs of a type.
 func binary[T any](r *registrar, k kind[T], name string, returns engine.Type, f func(i int, a, b T, out *engine.Output) error) {
-	for _, p := range k.pairs {
+	pairs := k.pairs
+	if strings.HasPrefix(name, k.name+"_") {
+		pairs = append(slices.Clip(pairs), [2]engine.Type{engine.Text, engine.Text})
+	}
+	for _, p := range pairs {
 		r.scalar(name, p[:], returns, func() engine.Row {
 			left, right := k.open(p[0]), k.open(p[1])
 			return func(i int, a []engine.Column, out *engine.Output) error {
@@ -145,7 +151,7 @@ func (d denseType) kind() kind[[]float32] {
 	if d.Dense == pgvector.Halfvec {
 		pairs = append(pairs, [2]engine.Type{d.in, engine.Vector}, [2]engine.Type{engine.Vector, d.in})
 	}
-	return kind[[]float32]{pairs: pairs, open: d.open, same: d.Same}
+	return kind[[]float32]{name: d.Name(), pairs: pairs, open: d.open, same: d.Same}
 }
 
 // open reads values of the type itself as they are, and converts all others.
