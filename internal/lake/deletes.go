@@ -10,6 +10,7 @@ import (
 	"github.com/apache/iceberg-go/table/dv"
 
 	"github.com/overlakedb/overlake/internal/budget"
+	"github.com/overlakedb/overlake/internal/cache"
 	"github.com/overlakedb/overlake/internal/datafile"
 	"github.com/overlakedb/overlake/internal/errs"
 	"github.com/overlakedb/overlake/internal/row"
@@ -175,7 +176,7 @@ func (t *Table) vector(ctx context.Context, d *fileEntry, holds bool) (*row.Bitm
 		return nil, refuseEncrypted(d.path)
 	}
 	key := fmt.Sprintf("%s %d %d %s", d.path, d.contentOffset, d.contentSize, d.referenced)
-	return cachedOr(t.shared.deletes, key, func() (*row.Bitmap, int64, error) {
+	return cache.Or(t.shared.deletes, key, func() (*row.Bitmap, int64, error) {
 		held, err := t.shared.decoding(ctx, 3*d.contentSize, holds) // the blob and the bitmap twice, about
 		if err != nil {
 			return nil, 0, err
@@ -265,7 +266,7 @@ func (t *Table) deleteFile(ctx context.Context, d *fileEntry, holds bool) (*dele
 	if d.format != "PARQUET" {
 		return nil, refuseFormat("delete", d)
 	}
-	return cachedOr(t.shared.deletes, d.path, func() (*deleteContent, int64, error) {
+	return cache.Or(t.shared.deletes, d.path, func() (*deleteContent, int64, error) {
 		f, done, err := t.openData(ctx, d.path)
 		if err != nil {
 			return nil, 0, err

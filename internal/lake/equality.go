@@ -13,6 +13,7 @@ import (
 	"github.com/apache/iceberg-go"
 
 	"github.com/overlakedb/overlake/internal/budget"
+	"github.com/overlakedb/overlake/internal/cache"
 	"github.com/overlakedb/overlake/internal/datafile"
 	"github.com/overlakedb/overlake/internal/errs"
 	"github.com/overlakedb/overlake/internal/row"
@@ -67,7 +68,7 @@ func (t *Table) matching(ctx context.Context, f *DataFile, deletes []*fileEntry,
 			id.WriteString(d.path)
 			id.WriteByte(0)
 		}
-		b, err := cachedOr(t.shared.deletes, id.String()+f.Path, func() (*row.Bitmap, int64, error) {
+		b, err := cache.Or(t.shared.deletes, id.String()+f.Path, func() (*row.Bitmap, int64, error) {
 			keys, err := t.union(ctx, id.String(), list, unions)
 			if err != nil {
 				return nil, 0, err

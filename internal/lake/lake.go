@@ -29,6 +29,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/overlakedb/overlake/internal/budget"
+	"github.com/overlakedb/overlake/internal/cache"
 	"github.com/overlakedb/overlake/internal/errs"
 	"github.com/overlakedb/overlake/internal/objstore"
 	"github.com/overlakedb/overlake/internal/predicate"
@@ -159,8 +160,8 @@ type committer interface {
 
 // shared holds the caches of a catalog: what immutable objects say, bounded in bytes.
 type shared struct {
-	manifests *lru           // manifest lists and manifests, decoded
-	deletes   *lru           // delete files, decoded, and the positions that equality deletes come to
+	manifests *cache.LRU     // manifest lists and manifests, decoded
+	deletes   *cache.LRU     // delete files, decoded, and the positions that equality deletes come to
 	memory    *budget.Budget // of manifests and delete files while they are decoded
 }
 
@@ -182,8 +183,8 @@ type Option func(*shared)
 func Memory(b *budget.Budget) Option {
 	return func(s *shared) {
 		s.memory = b.Child("memory limit", b.Limit())
-		s.manifests = newLRU(min(manifestCacheBytes, b.Limit()/4))
-		s.deletes = newLRU(min(deleteCacheBytes, b.Limit()/4))
+		s.manifests = cache.New(min(manifestCacheBytes, b.Limit()/4))
+		s.deletes = cache.New(min(deleteCacheBytes, b.Limit()/4))
 	}
 }
 

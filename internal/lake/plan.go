@@ -11,6 +11,7 @@ import (
 	"github.com/apache/iceberg-go"
 	"github.com/apache/iceberg-go/table"
 
+	"github.com/overlakedb/overlake/internal/cache"
 	"github.com/overlakedb/overlake/internal/errs"
 	"github.com/overlakedb/overlake/internal/objstore"
 	"github.com/overlakedb/overlake/internal/predicate"
@@ -206,7 +207,7 @@ func (t *Table) manifestList(ctx context.Context, snap *table.Snapshot) ([]manif
 		}
 		return refs, nil
 	}
-	return cachedOr(t.shared.manifests, "list "+snap.ManifestList, func() ([]manifestRef, int64, error) {
+	return cache.Or(t.shared.manifests, "list "+snap.ManifestList, func() ([]manifestRef, int64, error) {
 		raw, err := t.io.read(ctx, snap.ManifestList)
 		if err != nil {
 			return nil, 0, err
@@ -225,7 +226,7 @@ type manifestFiles struct {
 
 func (t *Table) manifest(ctx context.Context, m *manifestRef, specs map[int]*iceberg.PartitionSpec) (*manifestFiles, error) {
 	key := fmt.Sprintf("%s %d", m.path, m.length)
-	return cachedOr(t.shared.manifests, key, func() (*manifestFiles, int64, error) {
+	return cache.Or(t.shared.manifests, key, func() (*manifestFiles, int64, error) {
 		raw, err := t.io.read(ctx, m.path)
 		if err != nil {
 			return nil, 0, err

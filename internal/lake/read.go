@@ -9,6 +9,7 @@ import (
 	"github.com/apache/arrow-go/v18/arrow/memory"
 	"github.com/apache/iceberg-go"
 
+	"github.com/overlakedb/overlake/internal/cache"
 	"github.com/overlakedb/overlake/internal/datafile"
 	"github.com/overlakedb/overlake/internal/errs"
 	"github.com/overlakedb/overlake/internal/row"
@@ -163,7 +164,7 @@ func (t *Table) openCached(ctx context.Context, f *DataFile) (*datafile.File, fu
 		return nil, nil, missing(err, f.Path)
 	}
 	key := "footer " + f.Path + " " + o.ETag()
-	df, err := cachedOr(t.shared.manifests, key, func() (*datafile.File, int64, error) {
+	df, err := cache.Or(t.shared.manifests, key, func() (*datafile.File, int64, error) {
 		df, err := datafile.Open(o, o.Size())
 		if err != nil {
 			return nil, 0, errs.With(err, errs.On(f.Path))

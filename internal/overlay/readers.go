@@ -1,11 +1,11 @@
 package overlay
 
 import (
-	"container/list"
 	"context"
 	"fmt"
 	"sync"
 
+	"github.com/overlakedb/overlake/internal/cache"
 	"github.com/overlakedb/overlake/internal/errs"
 	"github.com/overlakedb/overlake/internal/index/bitmap"
 	"github.com/overlakedb/overlake/internal/index/bloom"
@@ -15,26 +15,17 @@ import (
 // readers keeps opened artifacts, bounded in bytes, and remembers the damaged ones.
 type readers struct {
 	bundles *bundles
+	open    *cache.LRU
 
 	mu    sync.Mutex
-	limit int64
-	used  int64
-	items map[string]*list.Element
-	order list.List // front: used last
 	broke map[string]bool
-}
-
-type readersItem struct {
-	key  string
-	r    *reader
-	size int64
 }
 
 // maxBroke bounds what is remembered of damage; what is forgotten is found out again.
 const maxBroke = 100_000
 
 func newReaders(store objstore.Reader, limit int64) *readers {
-	return &readers{bundles: &bundles{store: store, open: map[string]*openBundle{}}, limit: limit, items: map[string]*list.Element{}, broke: map[string]bool{}}
+	return &readers{bundles: &bundles{store: store, open: map[string]*openBundle{}}, open: cache.New(limit), broke: map[string]bool{}}
 }
 
 func artifactKey(a *Artifact) string { return fmt.Sprintf("%s %d %s", a.Bundle, a.Offset, a.CRC) }
@@ -46,50 +37,23 @@ func (c *readers) isBad(a *Artifact) bool {
 }
 
 func (c *readers) bad(a *Artifact) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
 	k := artifactKey(a)
+	c.mu.Lock()
 	if len(c.broke) < maxBroke {
 		c.broke[k] = true
 	}
-	if e, ok := c.items[k]; ok {
-		c.drop(e)
-	}
+	c.mu.Unlock()
+	c.open.Delete(k)
 }
 
-func (c *readers) drop(e *list.Element) {
-	item := e.Value.(*readersItem)
-	c.order.Remove(e)
-	delete(c.items, item.key)
-	c.used -= item.size
-}
-
-// open gives the reader of an artifact; nil for one that is known to be damaged.
-func (c *readers) open(ctx context.Context, a *Artifact) (*reader, error) {
-	k := artifactKey(a)
-	c.mu.Lock()
-	if c.broke[k] {
-		c.mu.Unlock()
+// reader gives the reader of an artifact; nil for one that is known to be damaged.
+func (c *readers) reader(ctx context.Context, a *Artifact) (*reader, error) {
+	if c.isBad(a) {
 		return nil, nil
 	}
-	if e, ok := c.items[k]; ok {
-		c.order.MoveToFront(e)
-		c.mu.Unlock()
-		return e.Value.(*readersItem).r, nil
-	}
-	c.mu.Unlock()
-	r, size, err := c.read(ctx, a)
+	r, err := cache.Or(c.open, artifactKey(a), func() (*reader, int64, error) { return c.read(ctx, a) })
 	if err != nil {
 		return nil, errs.With(err, errs.On(a.Bundle))
-	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if _, ok := c.items[k]; !ok {
-		c.items[k] = c.order.PushFront(&readersItem{key: k, r: r, size: size})
-		c.used += size
-		for c.used > c.limit && c.order.Len() > 1 {
-			c.drop(c.order.Back())
-		}
 	}
 	return r, nil
 }

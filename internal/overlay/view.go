@@ -127,7 +127,7 @@ func (x *Index) On(ctx context.Context, f *lake.DataFile) (*OnFile, error) {
 	if a == nil || err != nil {
 		return nil, err
 	}
-	r, err := x.view.o.set.cache.open(ctx, a)
+	r, err := x.view.o.set.cache.reader(ctx, a)
 	if err != nil {
 		return nil, x.damaged(ctx, a, err)
 	}
