@@ -129,7 +129,7 @@ func Prefix(tableUUID string) string { return "_overlay/" + tableUUID }
 
 // LocationProperty of a table says where its overlay lies, as a URL. It must be the place that the warehouse's overlays are
 // in, or below it: a property of a table cannot make a program read or write elsewhere.
-const LocationProperty = "overlake.overlay-location"
+const LocationProperty = lake.OverlayLocationKey
 
 // elsewhere tells whether a location is not the store's.
 func elsewhere(location, store string) bool {
