@@ -250,7 +250,8 @@ func (o *Overlay) definition(t *lake.Table, spec Spec) (Definition, error) {
 		}
 		f := schema.Field(at)
 		if predicate.KindOf(f.Type) == predicate.NoKeys {
-			return Definition{}, errs.Newf(errs.Unsupported, "overlay.define", "a %s index cannot be over column %s of type %s", d.Kind, f.Name, f.Type)
+			return Definition{}, errs.With(errs.Newf(errs.Unsupported, "overlay.define", "a %s index cannot be over column %s", d.Kind, f.Name),
+				errs.Hint("lists, vectors, structs and maps have no index in this version"))
 		}
 		id := datafile.FieldID(f)
 		if slices.Contains(d.Columns, id) {
