@@ -56,6 +56,7 @@ type program struct {
 	format    string
 	readOnly  bool
 	catalog   string
+	overlay   string
 	memory    string
 	threads   int
 	export    []string
@@ -82,6 +83,8 @@ func (p *program) command() *cobra.Command {
 	f.BoolVar(&p.readOnly, "read-only", false, "open the warehouse without any way to write")
 	f.StringVar(&p.catalog, "catalog", envOr("OVERLAKE_CATALOG", "file"),
 		"how names find tables: file or sqlite (environment OVERLAKE_CATALOG)")
+	f.StringVar(&p.overlay, "overlay", os.Getenv("OVERLAKE_OVERLAY"),
+		"directory that holds the indexes (default the warehouse; environment OVERLAKE_OVERLAY)")
 	f.StringVar(&p.memory, "memory", envOr("OVERLAKE_MEMORY", "1GiB"), "memory for queries (environment OVERLAKE_MEMORY)")
 	f.IntVar(&p.threads, "threads", 0, "threads for queries (default one per core)")
 	f.StringSliceVar(&p.export, "export", nil, "directory that COPY ... TO may write into; may be repeated")
@@ -114,7 +117,8 @@ func (p *program) with(ctx context.Context, readOnly bool, f func(db *overlake.D
 	}
 	db, err := overlake.Open(ctx, p.warehouse, overlake.Options{
 		// The sqlite catalog cannot be opened without writing.
-		ReadOnly: p.readOnly || readOnly && p.catalog != "sqlite", Catalog: p.catalog, MemoryLimit: memory, Threads: p.threads, Export: p.export, Events: p.warn,
+		ReadOnly: p.readOnly || readOnly && p.catalog != "sqlite", Catalog: p.catalog, MemoryLimit: memory, Threads: p.threads, Export: p.export,
+		Overlay: p.overlay, Events: p.warn,
 	})
 	if err != nil {
 		return err

@@ -20,8 +20,11 @@ func readMetadata(ctx context.Context, io *fileIO, location string) (table.Metad
 	return parseMetadata(location, data)
 }
 
-// IndexColumnsKey is the table property that lists the columns of a new table that get an index each, separated by commas.
-const IndexColumnsKey = "overlake.index.columns"
+// Table properties about indexes.
+const (
+	IndexColumnsKey    = "overlake.index.columns"    // the columns of a new table that get an index each, separated by commas
+	OverlayLocationKey = "overlake.overlay-location" // where the table's indexes are to lie, as a URL
+)
 
 // checkProperties refuses values of our own properties that could not be honoured.
 func checkProperties(props map[string]string) error {
@@ -29,7 +32,7 @@ func checkProperties(props map[string]string) error {
 		if !strings.HasPrefix(k, "overlake.") {
 			continue
 		}
-		if k == IndexColumnsKey {
+		if k == IndexColumnsKey || k == OverlayLocationKey {
 			continue
 		}
 		if strings.HasPrefix(k, "overlake.column.") && strings.HasSuffix(k, ".type") {

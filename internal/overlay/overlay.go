@@ -129,7 +129,7 @@ func Prefix(tableUUID string) string { return "_overlay/" + tableUUID }
 
 // LocationProperty of a table says where its overlay lies, as a URL. It must be the place that the warehouse's overlays are
 // in, or below it: a property of a table cannot make a program read or write elsewhere.
-const LocationProperty = "overlake.overlay-location"
+const LocationProperty = lake.OverlayLocationKey
 
 // elsewhere tells whether a location is not the store's.
 func elsewhere(location, store string) bool {
@@ -250,7 +250,8 @@ func (o *Overlay) definition(t *lake.Table, spec Spec) (Definition, error) {
 		}
 		f := schema.Field(at)
 		if predicate.KindOf(f.Type) == predicate.NoKeys {
-			return Definition{}, errs.Newf(errs.Unsupported, "overlay.define", "a %s index cannot be over column %s of type %s", d.Kind, f.Name, f.Type)
+			return Definition{}, errs.With(errs.Newf(errs.Unsupported, "overlay.define", "a %s index cannot be over column %s", d.Kind, f.Name),
+				errs.Hint("lists, vectors, structs and maps have no index in this version"))
 		}
 		id := datafile.FieldID(f)
 		if slices.Contains(d.Columns, id) {
