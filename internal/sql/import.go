@@ -22,7 +22,7 @@ func (e *Env) Import(ctx context.Context, path, format string, vectors []string,
 	}
 	var replace []string
 	for _, v := range vectors {
-		replace = append(replace, castFunction("vector")+"("+quoteIdent(v)+") AS "+quoteIdent(v))
+		replace = append(replace, castFunction("vector")+"(CAST("+quoteIdent(v)+" AS vector)) AS "+quoteIdent(v))
 	}
 	text := "SELECT * "
 	if len(replace) > 0 {
