@@ -397,7 +397,7 @@ func TestKilledBuilders(t *testing.T) {
 	// Nothing is left that collecting does not find, once it is old enough.
 	table := load(t, store, "killed")
 	build(t, open(t, store, nil), table)
-	if _, err := open(t, store, nil).Of(table).Collect(t.Context()); err != nil {
+	if _, err := open(t, store, nil).Of(table).Collect(t.Context(), table); err != nil {
 		t.Fatal(err)
 	}
 	one(t, open(t, store, nil), table)

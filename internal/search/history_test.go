@@ -223,7 +223,7 @@ func (h *history) step() (string, error) {
 		}
 		return "drop table", nil
 	case 22:
-		_, err := o.Collect(ctx)
+		_, err := o.Collect(ctx, h.table)
 		return "collect", crashing(err)
 	}
 	return "reopen", crashing(h.reopen(false))
