@@ -12,7 +12,7 @@ PACKAGES    ?= ./...
 FUZZTIME    ?= 5s
 
 # The rooms whose values are used by several goroutines at once; deep races everything.
-CONCURRENT := ./internal/objstore/... ./internal/budget ./internal/row ./internal/engine ./internal/lake ./internal/overlay ./internal/search ./internal/overlay .
+CONCURRENT := ./internal/objstore/... ./internal/budget ./internal/row ./internal/engine ./internal/lake ./internal/overlay ./internal/search .
 
 .PHONY: help
 help: ## print this list

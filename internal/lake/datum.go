@@ -212,7 +212,7 @@ func bindLiteral(v predicate.Value, t iceberg.Type) (literalRange, bool) {
 		return exactly(datum{kind: bytesDatum, b: b}), ok
 	}
 	l, ok := literalOf(v, t)
-	if !ok {
+	if !ok || !asWritten(v, t) {
 		return literalRange{}, false
 	}
 	switch v := normal(l).(type) {
@@ -230,6 +230,26 @@ func bindLiteral(v predicate.Value, t iceberg.Type) (literalRange, bool) {
 		return exactly(datum{kind: bytesDatum, b: v}), true
 	}
 	return literalRange{}, false
+}
+
+// asWritten tells whether the engine takes the whole text of a moment: a cast to a date takes the time away, one to another
+// type what is below a microsecond, and a type without a zone passes over one in the text.
+func asWritten(v predicate.Value, t iceberg.Type) bool {
+	name := t.Type()
+	if !strings.HasPrefix(name, "timestamp") {
+		return true
+	}
+	text, bare := v.(string)
+	if !bare {
+		d, _ := v.(predicate.Typed)
+		as := map[string]iceberg.Type{"date": iceberg.PrimitiveTypes.Date, "timestamp": iceberg.PrimitiveTypes.Timestamp, "timestamptz": iceberg.PrimitiveTypes.TimestampTz}[d.Type]
+		if _, ok := parseLiteral(d.Text, as); !ok || d.Type == "timestamptz" && strings.HasSuffix(name, "_ns") {
+			return false
+		}
+		text, name = d.Text, d.Type
+	}
+	text = strings.TrimSpace(text)
+	return strings.HasPrefix(name, "timestamptz") || len(text) <= len("2006-01-02") || !strings.ContainsAny(text[10:], "Z+-")
 }
 
 // fit tells whether the engine compares constants with a column without rounding one of them: a decimal has at most 38

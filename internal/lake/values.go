@@ -64,19 +64,7 @@ func typedLiteral(v predicate.Typed, t iceberg.Type) (iceberg.Literal, bool) {
 			return parseLiteral(v.Text, t)
 		}
 	case iceberg.TimestampType, iceberg.TimestampTzType, iceberg.TimestampNsType, iceberg.TimestampTzNsType:
-		if v.Type == "date" {
-			return dateLiteral(v.Text, t)
-		}
-		// A cast reads microseconds, and without a zone in its type it passes over one in the text.
-		as := iceberg.Type(iceberg.PrimitiveTypes.Timestamp)
-		if v.Type == "timestamptz" {
-			if as = iceberg.PrimitiveTypes.TimestampTz; isNanos(t) {
-				return nil, false
-			}
-		} else if v.Type != "timestamp" {
-			return nil, false
-		}
-		if _, ok := parseLiteral(v.Text, as); ok {
+		if v.Type == "date" || v.Type == "timestamp" || v.Type == "timestamptz" {
 			return parseLiteral(v.Text, t)
 		}
 	case iceberg.TimeType:
@@ -102,14 +90,6 @@ func typedLiteral(v predicate.Typed, t iceberg.Type) (iceberg.Literal, bool) {
 		}
 	}
 	return nil, false
-}
-
-// dateLiteral is a date as a moment. A cast to a date takes the time of the day away, so there may be none.
-func dateLiteral(text string, t iceberg.Type) (iceberg.Literal, bool) {
-	if _, ok := parseLiteral(text, iceberg.PrimitiveTypes.Date); !ok {
-		return nil, false
-	}
-	return parseLiteral(text, t)
 }
 
 func integer(v predicate.Value) (int64, bool) {
@@ -140,17 +120,6 @@ var timeLayouts = []string{
 	"2006-01-02 15:04:05Z07:00", "2006-01-02T15:04:05Z07:00", "2006-01-02 15:04:05Z07",
 }
 
-func isNanos(t iceberg.Type) bool {
-	switch t.(type) {
-	case iceberg.TimestampNsType, iceberg.TimestampTzNsType:
-		return true
-	}
-	return false
-}
-
-// zoned is the first of timeLayouts with a zone.
-const zoned = 5
-
 // parseLiteral reads dates, times and identifiers as SQL does with the time zone UTC. Go's parser takes fractions of a
 // second wherever seconds stand.
 func parseLiteral(s string, t iceberg.Type) (iceberg.Literal, bool) {
@@ -171,12 +140,6 @@ func parseLiteral(s string, t iceberg.Type) (iceberg.Literal, bool) {
 		v, err := time.Parse(l, s)
 		if err != nil {
 			continue
-		}
-		switch t.(type) {
-		case iceberg.TimestampType, iceberg.TimestampNsType:
-			if i >= zoned {
-				return nil, false // the engine passes over the zone
-			}
 		}
 		switch t.(type) {
 		case iceberg.DateType:

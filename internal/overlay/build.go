@@ -171,8 +171,7 @@ func (b *build) missing(ctx context.Context, v *Version, plan *lake.Plan) ([]mis
 		}
 		m := missingFile{file: f, key: key}
 		for d := range b.defs {
-			a, ok := v.Artifact(b.defs[d].ID, f.Path)
-			if b.opts.Anew || !ok || !a.covers(key, b.prints[d]) || b.o.set.cache.isBad(a) {
+			if b.opts.Anew || !b.covered(v, &m, d) {
 				m.defs = append(m.defs, d)
 			}
 		}
@@ -234,6 +233,10 @@ func (b *build) group(ctx context.Context, g []missingFile) error {
 		b.report.Elsewhere += len(g)
 		return nil
 	}
+	if g, err = b.still(ctx, g); err != nil || len(g) == 0 {
+		c.release()
+		return err
+	}
 	bu, err := b.openBundle(ctx)
 	if err != nil {
 		c.release()
@@ -250,6 +253,27 @@ func (b *build) group(ctx context.Context, g []missingFile) error {
 		return b.publish(ctx)
 	}
 	return nil
+}
+
+// still leaves out the files that another builder has covered since they were found missing: it may have given its claim
+// back just now.
+func (b *build) still(ctx context.Context, g []missingFile) ([]missingFile, error) {
+	if b.opts.Anew {
+		return g, nil
+	}
+	v, err := b.o.version(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return slices.DeleteFunc(slices.Clone(g), func(m missingFile) bool {
+		return !slices.ContainsFunc(m.defs, func(d int) bool { return !b.covered(v, &m, d) })
+	}), nil
+}
+
+// covered tells whether an index covers a file by an artifact that is not known to be damaged.
+func (b *build) covered(v *Version, m *missingFile, d int) bool {
+	a, ok := v.Artifact(b.defs[d].ID, m.file.Path)
+	return ok && a.covers(m.key, b.prints[d]) && !b.o.set.cache.isBad(a)
 }
 
 // maker is a builder of one artifact.

@@ -60,8 +60,7 @@ func TestRandomHistories(t *testing.T) {
 
 func (h *history) run(name string, steps int) usage {
 	t := h.t
-	modes := []objstore.CrashMode{0, objstore.Torn}
-	h.store = objstore.NewCrashable("t", h.rng.Uint64(), modes[h.rng.IntN(2)])
+	h.store = objstore.NewCrashable("t", h.rng.Uint64())
 	h.s = overlay.NewSet(h.store, overlay.Options{SpillDir: t.TempDir(), Cache: []int64{0, 1, 4096}[h.rng.IntN(3)]})
 	h.table = newTable(t, h.store, "h0")
 	u := usage{}

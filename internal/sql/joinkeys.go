@@ -40,27 +40,31 @@ func (r *resolver) joinFilter(n node, s *source, sc *scope) (predicate.Expr, err
 	if v == nil || err != nil {
 		return nil, err
 	}
-	indexed := func(column string) bool {
+	indexed := func(column string) (arrow.DataType, bool) {
 		sch, err := s.base.SchemaAt(s.ref)
 		if err != nil {
-			return false
+			return nil, false
 		}
 		at := slices.IndexFunc(sch.Fields(), func(f arrow.Field) bool { return f.Name == column })
 		if at < 0 {
-			return false
+			return nil, false
 		}
 		for _, x := range v.Indexes() {
 			if x.Columns[0] == datafile.FieldID(sch.Field(at)) {
-				return true
+				return sch.Field(at).Type, true
 			}
 		}
-		return false
+		return nil, false
 	}
 	var out predicate.Expr
 	var rows int64 = -1
 	for _, p := range pairs {
 		mine, ok := p.column(s, sc)
-		if !ok || !indexed(mine) {
+		if !ok {
+			continue
+		}
+		typ, ok := indexed(mine)
+		if !ok {
 			continue
 		}
 		if rows < 0 {
@@ -72,7 +76,7 @@ func (r *resolver) joinFilter(n node, s *source, sc *scope) (predicate.Expr, err
 				return nil, nil
 			}
 		}
-		values, ok, err := p.values(r.q, s, sc, rows)
+		values, ok, err := p.values(r.q, s, sc, rows, typ)
 		if err != nil {
 			return nil, err
 		}
@@ -158,8 +162,8 @@ func (p *equality) column(s *source, sc *scope) (string, bool) {
 	return "", false
 }
 
-// values are those of the other side, perhaps more; ok is false when they are not known to be few.
-func (p *equality) values(q *statement, s *source, sc *scope, rows int64) (out []predicate.Value, ok bool, err error) {
+// values are those of the other side, perhaps more, for a column of a type; ok is false when they are not known to be few.
+func (p *equality) values(q *statement, s *source, sc *scope, rows int64, typ arrow.DataType) (out []predicate.Value, ok bool, err error) {
 	var src *source
 	var column string
 	if p.subquery != nil {
@@ -186,7 +190,7 @@ func (p *equality) values(q *statement, s *source, sc *scope, rows int64) (out [
 	if err != nil || plan.Rows > joinSmall || plan.Rows > rows/joinPortion {
 		return nil, false, err
 	}
-	return q.distinct(src, column)
+	return q.distinct(src, column, typ)
 }
 
 // listed are the values of a column of a VALUES list.
@@ -236,14 +240,43 @@ func (q *statement) listed(col node, sc *scope) ([]predicate.Value, bool) {
 	return nil, false
 }
 
-// distinct asks the engine for the values of a column under the filter of its table.
-func (q *statement) distinct(s *source, column string) (out []predicate.Value, ok bool, err error) {
+// wholeDigits is how many digits the engine keeps before the point, and behind it, for the values of a type that it compares
+// with decimals; false for other types.
+func wholeDigits(t arrow.DataType) (whole, scale int32, ok bool) {
+	switch t := t.(type) {
+	case *arrow.Int32Type:
+		return 10, 0, true
+	case *arrow.Int64Type:
+		return 19, 0, true
+	case *arrow.Decimal128Type:
+		return t.Precision - t.Scale, t.Scale, true
+	}
+	return 0, 0, false
+}
+
+// unrounded tells whether two columns are compared as they are. Decimals get a type that holds both, of at most 38 digits:
+// beyond, the engine rounds.
+func unrounded(a, b arrow.DataType) bool {
+	if a.ID() != arrow.DECIMAL128 && b.ID() != arrow.DECIMAL128 {
+		return true
+	}
+	aWhole, aScale, aOK := wholeDigits(a)
+	bWhole, bScale, bOK := wholeDigits(b)
+	return aOK && bOK && max(aWhole, bWhole)+max(aScale, bScale) <= 38
+}
+
+// distinct asks the engine for the values of a column under the filter of its table, to compare with a column of another
+// type perhaps.
+func (q *statement) distinct(s *source, column string, other arrow.DataType) (out []predicate.Value, ok bool, err error) {
 	sch, err := s.base.SchemaAt(s.ref)
 	if err != nil {
 		return nil, false, err
 	}
 	at := slices.IndexFunc(sch.Fields(), func(f arrow.Field) bool { return f.Name == column })
 	typ := ""
+	if !unrounded(sch.Field(at).Type, other) {
+		return nil, false, nil
+	}
 	switch t := sch.Field(at).Type.(type) {
 	case *arrow.Int32Type, *arrow.Int64Type, *arrow.StringType:
 	case *arrow.Date32Type:

@@ -3,6 +3,7 @@ package sql
 import (
 	"encoding/json"
 	"fmt"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -83,7 +84,7 @@ type resolver struct {
 
 // resolve finds the tables and the text functions of a statement and gives the edits that replace them.
 func (q *statement) resolve(text, tree string) ([]lex.Edit, error) {
-	dec := json.NewDecoder(strings.NewReader(tree))
+	dec := json.NewDecoder(strings.NewReader(finite(tree)))
 	dec.UseNumber()
 	var root node
 	if err := dec.Decode(&root); err != nil {
@@ -105,6 +106,22 @@ func (q *statement) resolve(text, tree string) ([]lex.Edit, error) {
 	}
 	return r.edits, nil
 }
+
+// finite makes JSON of a tree with constants that are infinite or NaN: DuckDB writes them as such, and JSON has no word for
+// them. They become null, which is no constant.
+func finite(tree string) string {
+	if !strings.Contains(tree, "Infinity") && !strings.Contains(tree, "NaN") {
+		return tree
+	}
+	return textOrEndless.ReplaceAllStringFunc(tree, func(s string) string {
+		if s[0] == '"' {
+			return s
+		}
+		return "null"
+	})
+}
+
+var textOrEndless = regexp.MustCompile(`"(?:[^"\\]|\\.)*"|-?(?:Infinity|NaN)`)
 
 // maxTree bounds the recursion over a tree.
 const maxTree = 4000
