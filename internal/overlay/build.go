@@ -282,6 +282,7 @@ type maker struct {
 	columns []int // positions in the batches that are read
 	add     func(ctx context.Context, first int64, columns []arrow.Array) error
 	finish  func(ctx context.Context, w io.Writer, rows int64) (nulls, distinct int64, err error)
+	fits    func() error // nil: always
 	close   func() error
 	kind    string // of the blob
 }
@@ -336,6 +337,15 @@ func (b *build) artifacts(ctx context.Context, bu *bundle, g []missingFile) erro
 		return nil
 	}
 	for _, m := range makers {
+		if m.fits != nil {
+			if err := m.fits(); err != nil { // the other indexes need not wait for it
+				b.o.event(Event{Index: b.defs[m.def].Name, What: "the index could not be built", Err: err})
+				if b.first == nil {
+					b.first = errs.With(err, errs.On(b.defs[m.def].Name))
+				}
+				continue
+			}
+		}
 		a := Artifact{Index: b.defs[m.def].ID, Fingerprint: b.prints[m.def], Files: covered, Type: m.kind, Rows: next}
 		if err := bu.add(ctx, m, &a, b.defs[m.def].Columns); err != nil {
 			return err
@@ -374,6 +384,7 @@ func (b *build) maker(d, at int, names *[]string) (*maker, error) {
 			s, err := x.Finish(w, rows)
 			return s.Nulls, s.Distinct, err
 		}
+		m.fits = x.Fits
 		m.close = func() error { return nil }
 		return m, nil
 	}

@@ -135,6 +135,19 @@ func (b *Builder) addHash(hash uint64) {
 	b.hashes.add(hash)
 }
 
+// Fits tells whether Finish can make a filter with the share of wrong answers asked for: Exhausted when the keys are too
+// many for the memory.
+func (b *Builder) Fits() error {
+	if b.blocks == nil {
+		return nil
+	}
+	if r := rate(float64(estimate(b.blocks)) / float64(len(b.blocks))); r > b.fpr {
+		return errs.New(errs.Exhausted, "bloom.finish", "the memory is too small for a filter with this rate of false positives",
+			errs.Hint("give the build more memory, or allow more false positives"))
+	}
+	return nil
+}
+
 // Finish writes the artifact of a column of the given number of rows. The builder is spent.
 func (b *Builder) Finish(out io.Writer, rows int64) (Stats, error) {
 	const op = "bloom.finish"
@@ -143,6 +156,9 @@ func (b *Builder) Finish(out io.Writer, rows int64) (Stats, error) {
 	}
 	if rows < b.rows {
 		return Stats{}, errs.Newf(errs.Invalid, op, "%d rows, when %d were added", rows, b.rows)
+	}
+	if err := b.Fits(); err != nil {
+		return Stats{}, err
 	}
 	b.err = errs.New(errs.Invalid, op, "the filter was written already")
 	h := head{kind: b.kind, rows: rows, nulls: b.nulls}
@@ -159,10 +175,6 @@ func (b *Builder) Finish(out io.Writer, rows int64) (Stats, error) {
 		b.hashes = hashSet{}
 	} else {
 		h.distinct = estimate(blocks)
-		if r := rate(float64(h.distinct) / float64(len(blocks))); r > b.fpr {
-			return Stats{}, errs.New(errs.Exhausted, op, "the memory is too small for a filter with this rate of false positives",
-				errs.Hint("give the build more memory, or allow more false positives"))
-		}
 		for len(blocks) > 1 && rate(float64(h.distinct)/float64(len(blocks)/2)) <= b.fpr {
 			blocks = fold(blocks)
 		}
