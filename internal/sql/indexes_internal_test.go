@@ -314,7 +314,7 @@ func TestIndexesAgreeWithTheEngine(t *testing.T) {
 		}
 	}
 	t.Logf("%+v", sum)
-	if sum.exact < sum.asked/10 || sum.narrow < sum.asked/5 || sum.whole < sum.asked/200 {
+	if sum.exact < sum.asked/10 || sum.narrow < sum.asked/5 || sum.whole < sum.asked/600 {
 		t.Errorf("too few conditions were answered by an index to prove anything: %+v", sum)
 	}
 }
@@ -402,7 +402,7 @@ func (c *checker) batch(n int) {
 	parts := make([][][2]string, n)
 	for i := range texts {
 		c.gen.parts = nil
-		texts[i] = c.gen.condition(c.rng.IntN(4))
+		texts[i] = c.gen.condition(c.rng.IntN(3))
 		parts[i] = c.gen.parts
 	}
 	c.ask(texts, parts)
@@ -526,7 +526,7 @@ func (c *checker) compare(texts []string, truth []map[int64]bool) {
 			}
 			c.index(filter, exact, truth[k], say)
 		}
-		if c.rng.IntN(100) == 0 {
+		if c.rng.IntN(300) == 0 {
 			c.whole(text, truth[k])
 		}
 		if t.Failed() {
@@ -609,7 +609,7 @@ func keysOf(b *predicate.Bound) string {
 
 // forms asks statements that an index may answer alone, or of which it may read the first rows, with and without it.
 func (c *checker) forms() {
-	for range 4 {
+	for range 2 {
 		col := pick(c.rng, c.gen.columns)
 		n := col.name
 		where := ""

@@ -165,7 +165,7 @@ func (c *conditions) leaf() string {
 		return n + " " + not + "BETWEEN " + c.constant(col) + " AND " + c.constant(col)
 	case 7, 8:
 		size := 1 + c.rng.IntN(5)
-		if c.rng.IntN(20) == 0 {
+		if c.rng.IntN(100) == 0 {
 			size = 100 + c.rng.IntN(300)
 		}
 		list := make([]string, size)
