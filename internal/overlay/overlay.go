@@ -35,6 +35,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/overlakedb/overlake/internal/datafile"
+	"github.com/overlakedb/overlake/internal/declared"
 	"github.com/overlakedb/overlake/internal/errs"
 	"github.com/overlakedb/overlake/internal/lake"
 	"github.com/overlakedb/overlake/internal/objstore"
@@ -252,6 +253,9 @@ func (o *Overlay) definition(t *lake.Table, spec Spec) (Definition, error) {
 		if predicate.KindOf(f.Type) == predicate.NoKeys {
 			return Definition{}, errs.With(errs.Newf(errs.Unsupported, "overlay.define", "a %s index cannot be over column %s", d.Kind, f.Name),
 				errs.Hint("lists, vectors, structs and maps have no index in this version"))
+		}
+		if is, ok := declared.Of(f); ok { // its values are not those that queries compare
+			return Definition{}, errs.Newf(errs.Unsupported, "overlay.define", "a %s index cannot be over column %s of type %s", d.Kind, f.Name, is)
 		}
 		id := datafile.FieldID(f)
 		if slices.Contains(d.Columns, id) {

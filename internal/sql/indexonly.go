@@ -186,8 +186,7 @@ func onlyColumn(n node, s *source) (string, bool) {
 		}
 	}
 	name, _ := names[len(names)-1].(string)
-	src, c := s.column(name, 0)
-	return c, src != nil
+	return s.heldColumn(name)
 }
 
 // topOf reads ORDER BY column LIMIT n of a SELECT that makes one row of each row.

@@ -311,8 +311,25 @@ func (p *pusher) column(n node) (string, bool) {
 			}
 		}
 	}
-	src, c := p.s.column(name, 0)
-	return c, src != nil
+	return p.s.heldColumn(name)
+}
+
+// heldColumn finds a column whose values files hold as queries see them: what a bit(n) is in a file is no bit string.
+func (s *source) heldColumn(name string) (string, bool) {
+	src, c := s.column(name, 0)
+	if src == nil {
+		return "", false
+	}
+	sc, err := src.base.SchemaAt(src.ref)
+	if err != nil {
+		return "", false
+	}
+	for _, f := range sc.Fields() {
+		if f.Name == c && loaded(f) != "" {
+			return "", false
+		}
+	}
+	return c, true
 }
 
 // constant is the value of a literal, a cast literal or a parameter: nil when the expression is none, or is NULL.
