@@ -6,13 +6,12 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"math/big"
-	"strings"
 
 	"github.com/apache/iceberg-go/table"
 
 	"github.com/overlakedb/overlake/internal/codec"
 	"github.com/overlakedb/overlake/internal/errs"
+	"github.com/overlakedb/overlake/internal/lake/repair"
 )
 
 // maxMetadata bounds a metadata JSON document in bytes, packed and unpacked. A snapshot takes about 700 bytes, so this
@@ -53,7 +52,7 @@ func parseMetadata(name string, data []byte) (meta table.Metadata, err error) {
 	}
 	meta, err = table.ParseMetadataBytes(data)
 	if err != nil {
-		repaired, ok := repairMetadata(data)
+		repaired, ok := repair.Metadata(data)
 		if !ok {
 			return nil, corrupt(err)
 		}
@@ -65,66 +64,4 @@ func parseMetadata(name string, data []byte) (meta table.Metadata, err error) {
 		return nil, corrupt(fmt.Errorf("the current schema is missing"))
 	}
 	return meta, nil
-}
-
-// repairMetadata rewrites what other engines write and iceberg-go refuses. ok is false when there was nothing to repair.
-func repairMetadata(data []byte) (repaired []byte, ok bool) {
-	dec := json.NewDecoder(bytes.NewReader(data))
-	dec.UseNumber()
-	var doc map[string]any
-	if dec.Decode(&doc) != nil {
-		return nil, false
-	}
-	changed := wrapSnapshotIDs(doc, 0)
-	if v, _ := doc["format-version"].(json.Number); v == "3" && doc["next-row-id"] == nil {
-		doc["next-row-id"] = json.Number(fmt.Sprint(nextRowID(doc)))
-		changed = true
-	}
-	if !changed {
-		return nil, false
-	}
-	repaired, err := json.Marshal(doc)
-	return repaired, err == nil
-}
-
-// wrapSnapshotIDs turns unsigned 64-bit snapshot ids into the signed number of the same bits, everywhere.
-func wrapSnapshotIDs(v any, depth int) (changed bool) {
-	if depth > 16 {
-		return false
-	}
-	switch v := v.(type) {
-	case map[string]any:
-		for k, x := range v {
-			if n, ok := x.(json.Number); ok && strings.HasSuffix(k, "snapshot-id") {
-				if i, ok := new(big.Int).SetString(string(n), 10); ok && !i.IsInt64() && i.IsUint64() {
-					v[k] = json.Number(fmt.Sprint(int64(i.Uint64())))
-					changed = true
-				}
-				continue
-			}
-			changed = wrapSnapshotIDs(x, depth+1) || changed
-		}
-	case []any:
-		for _, x := range v {
-			changed = wrapSnapshotIDs(x, depth+1) || changed
-		}
-	}
-	return changed
-}
-
-// nextRowID is the first row id no snapshot of a V3 document has given out.
-func nextRowID(doc map[string]any) int64 {
-	next := int64(0)
-	snapshots, _ := doc["snapshots"].([]any)
-	for _, s := range snapshots {
-		m, _ := s.(map[string]any)
-		first, _ := m["first-row-id"].(json.Number)
-		added, _ := m["added-rows"].(json.Number)
-		f, err1 := first.Int64()
-		a, err2 := added.Int64()
-		if err1 == nil && err2 == nil && f >= 0 && a >= 0 {
-			next = max(next, f+a)
-		}
-	}
-	return next
 }
