@@ -210,7 +210,8 @@ func (b *bench) append() error {
 	}
 	n := 0
 	ours := func() error {
-		n++
+		for n++; b.has(fmt.Sprintf("appended%d", n)); n++ { // of an earlier run
+		}
 		t, err := b.db.CreateTable(b.ctx, fmt.Sprintf("appended%d", n), overlake.TableSpec{Schema: sc, Vectors: map[string]int{"vec": dim}})
 		if err != nil {
 			return err

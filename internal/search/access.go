@@ -65,6 +65,7 @@ const (
 	fetchPick   = 250.0
 	scanList    = 40.0 // to look a value up in a list of more than longKeys
 	longKeys    = 8
+	manyKeys    = 20_000   // to bound the rows of so many keys costs more than it can save
 	fetchFile   = 60_000.0 // to open a file for fetching
 	pageRows    = 2048
 	scanShare   = 0.05 // a larger share of a file's rows is scanned without asking the indexes
@@ -434,8 +435,11 @@ func (e *evaluation) estimate(n *ask) (most int64, known bool, err error) {
 				return 0, false, err
 			}
 			if o != nil {
-				_, m := o.Estimate(n.keys, n.null)
-				known, most = true, min(most, m)
+				known = true
+				if len(n.keys) <= manyKeys {
+					_, m := o.Estimate(n.keys, n.null)
+					most = min(most, m)
+				}
 			}
 		}
 	}
