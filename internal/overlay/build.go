@@ -40,7 +40,6 @@ const (
 	groupFiles  = 4096             // and so many files
 	bundleBytes = 512 << 20        // a bundle ends when it is larger
 	bundleTime  = 20 * time.Second // or older, so that queries gain and a crash loses little
-	batchRows   = 16 << 10
 )
 
 // Progress tells how far a build is.
@@ -357,7 +356,7 @@ func (b *build) artifacts(ctx context.Context, bu *bundle, g []missingFile) erro
 // maker prepares the builder of an index among several that are built at once.
 func (b *build) maker(d, at int, names *[]string) (*maker, error) {
 	def := &b.defs[d]
-	m := &maker{def: d, kind: blobType(def.Kind)}
+	m := &maker{def: d, kind: bitmap.BlobType}
 	kinds := make([]predicate.KeyKind, len(def.Columns))
 	for i, id := range def.Columns {
 		f := b.schema.Field(slices.IndexFunc(b.schema.Fields(), func(f arrow.Field) bool { return datafile.FieldID(f) == id }))
@@ -384,6 +383,7 @@ func (b *build) maker(d, at int, names *[]string) (*maker, error) {
 			s, err := x.Finish(w, rows)
 			return s.Nulls, s.Distinct, err
 		}
+		m.kind = bloom.BlobType
 		m.fits = x.Fits
 		m.close = func() error { return nil }
 		return m, nil
@@ -402,8 +402,6 @@ func (b *build) maker(d, at int, names *[]string) (*maker, error) {
 	m.close = x.Close
 	return m, nil
 }
-
-func blobType(kind string) string { return "overlake-" + kind + "-v1" }
 
 // file feeds one data file, deleted rows included: an artifact is valid whatever is deleted later.
 func (b *build) file(ctx context.Context, f *lake.DataFile, base int64, names []string, makers []*maker) (int64, error) {
@@ -455,7 +453,6 @@ func (o *Overlay) spill() (bitmap.SpillFile, error) {
 
 // bundle is a Puffin file at work.
 type bundle struct {
-	o      *Overlay
 	name   string
 	out    objstore.Writer
 	w      *puffin.Writer
@@ -479,7 +476,7 @@ func (b *build) openBundle(ctx context.Context) (*bundle, error) {
 		out.Abort()
 		return nil, err
 	}
-	b.bundle = &bundle{o: b.o, name: name, out: out, w: w, begun: time.Now(), base: b.report.Bytes}
+	b.bundle = &bundle{name: name, out: out, w: w, begun: time.Now(), base: b.report.Bytes}
 	return b.bundle, nil
 }
 

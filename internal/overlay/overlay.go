@@ -320,9 +320,9 @@ func (o *Overlay) Alter(ctx context.Context, name string, set map[string]string)
 		if !ok {
 			return Edit{}, missing(name)
 		}
-		params := map[string]string{}
-		for k, v := range d.Params {
-			params[k] = v
+		params := maps.Clone(d.Params)
+		if params == nil { // a definition without parameters that came from the store
+			params = map[string]string{}
 		}
 		for k, v := range set {
 			value, err := checkParam(d.Kind, strings.ToLower(k), v)

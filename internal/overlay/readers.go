@@ -65,11 +65,11 @@ func (c *readers) read(ctx context.Context, a *Artifact) (*reader, int64, error)
 	var sum uint32
 	var err error
 	switch a.Type {
-	case blobType(Bitmap):
+	case bitmap.BlobType:
 		if r.bitmap, err = bitmap.Open(ctx, src, a.Length); err == nil {
 			size, rows, sum = r.bitmap.Memory(), r.bitmap.Stats().Rows, r.bitmap.Sum()
 		}
-	case blobType(Bloom):
+	case bloom.BlobType:
 		if r.bloom, err = bloom.Open(ctx, src, a.Length); err == nil {
 			size, rows, sum = r.bloom.Memory(), r.bloom.Stats().Rows, r.bloom.Sum()
 		}

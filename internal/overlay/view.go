@@ -161,16 +161,13 @@ type OnFile struct {
 	rows  int64
 }
 
-// Shared tells that the artifact covers other files too.
+// shared tells that the artifact covers other files too.
 func (f *OnFile) shared() bool { return f.r.rows != f.rows }
 
 // Estimate bounds the rows of the file whose key is in the set, NULL counting if null is set. Nothing is read.
 func (f *OnFile) Estimate(keys predicate.Ranges, null bool) (least, most int64) {
 	if f.r.bloom != nil {
-		if null || !f.r.mayContain(keys) {
-			if null {
-				return 0, f.rows
-			}
+		if !f.r.mayMatch(keys, null) {
 			return 0, 0
 		}
 		return 0, f.rows
@@ -204,7 +201,7 @@ type found struct {
 // its artifact is damaged. The set must not be changed.
 func (f *OnFile) Find(ctx context.Context, keys predicate.Ranges, null bool) (set *row.Bitmap, ok bool, err error) {
 	if f.r.bitmap == nil {
-		if !null && !f.r.mayContain(keys) {
+		if !f.r.mayMatch(keys, null) {
 			return row.NewBitmap(), true, nil
 		}
 		return nil, false, nil
@@ -289,14 +286,6 @@ type reader struct {
 // maxPoints bounds the values that a Bloom filter is asked for.
 const maxPoints = 10_000
 
-func (r *reader) mayContain(keys predicate.Ranges) bool {
-	if len(keys) > maxPoints {
-		return true
-	}
-	for _, k := range keys {
-		if !k.IsPoint() || r.bloom.MayContain(k.Lo) {
-			return true
-		}
-	}
-	return false
+func (r *reader) mayMatch(keys predicate.Ranges, null bool) bool {
+	return len(keys) > maxPoints || r.bloom.MayMatch(keys, null)
 }
