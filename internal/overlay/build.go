@@ -3,7 +3,6 @@ package overlay
 import (
 	"context"
 	"fmt"
-	"hash/crc32"
 	"io"
 	"os"
 	"slices"
@@ -15,6 +14,7 @@ import (
 	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/google/uuid"
 
+	"github.com/overlakedb/overlake/internal/checksum"
 	"github.com/overlakedb/overlake/internal/datafile"
 	"github.com/overlakedb/overlake/internal/errs"
 	"github.com/overlakedb/overlake/internal/index/bitmap"
@@ -551,8 +551,6 @@ func (b *build) publish(ctx context.Context) error {
 	return err
 }
 
-var castagnoli = crc32.MakeTable(crc32.Castagnoli)
-
 // verify reads a bundle back: the Puffin footer lists what was made, and the bytes of every artifact have their sum.
 func (o *Overlay) verify(ctx context.Context, info objstore.Info, made []Artifact) error {
 	bad := func(format string, args ...any) error {
@@ -595,7 +593,7 @@ func checkSum(ctx context.Context, obj objstore.Object, a *Artifact) error {
 		if _, err := objstore.ReadAt(ctx, obj, buf[:n], a.Offset+at); err != nil && err != io.EOF {
 			return errs.With(err, errs.On(a.Bundle))
 		}
-		crc = crc32.Update(crc, castagnoli, buf[:n])
+		crc = checksum.Update(crc, buf[:n])
 		at += n
 	}
 	if got := fmt.Sprintf("%08x", crc); got != a.CRC {

@@ -5,10 +5,11 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"hash/crc32"
 	"io"
 	"slices"
 	"strings"
+
+	"github.com/overlakedb/overlake/internal/checksum"
 )
 
 // A chunk, in bytes. Numbers are varints of encoding/binary, unsigned unless said otherwise; a text is its length and its
@@ -44,7 +45,7 @@ type chunk struct {
 
 // manifestSum is the checksum that heads keep of chunks and of themselves.
 func manifestSum(b []byte) string {
-	return fmt.Sprintf("%08x", crc32.Checksum(b, crc32.MakeTable(crc32.Castagnoli)))
+	return fmt.Sprintf("%08x", checksum.Of(b))
 }
 
 func compareFiles(a, b FileKey) int {

@@ -28,11 +28,11 @@ package puffin
 
 import (
 	"fmt"
-	"hash/crc32"
 	"maps"
 	"slices"
 	"strconv"
 
+	"github.com/overlakedb/overlake/internal/checksum"
 	"github.com/overlakedb/overlake/internal/codec"
 	"github.com/overlakedb/overlake/internal/errs"
 )
@@ -53,8 +53,6 @@ const (
 
 	flagPacked = 1
 )
-
-var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
 // Blob says what one blob is and where it lies.
 type Blob struct {
@@ -108,11 +106,11 @@ func (b *Blob) Unpack(stored []byte, limit int64) ([]byte, error) {
 		}
 	}
 	if s, told := b.Properties[PropertyCRC32C]; told {
-		if have := checksum(crc32.Checksum(plain, castagnoli)); have != s {
+		if have := sumText(checksum.Of(plain)); have != s {
 			return nil, corrupt("the blob fails its checksum: %s, its properties say %.20q", have, s)
 		}
 	}
 	return plain, nil
 }
 
-func checksum(sum uint32) string { return fmt.Sprintf("%08x", sum) }
+func sumText(sum uint32) string { return fmt.Sprintf("%08x", sum) }

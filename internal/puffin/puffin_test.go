@@ -6,13 +6,13 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"hash/crc32"
 	"io"
 	"math/rand/v2"
 	"reflect"
 	"strings"
 	"testing"
 
+	"github.com/overlakedb/overlake/internal/checksum"
 	"github.com/overlakedb/overlake/internal/codec"
 	"github.com/overlakedb/overlake/internal/errs"
 	"github.com/overlakedb/overlake/internal/objstore"
@@ -568,7 +568,7 @@ func FuzzOpen(f *testing.F) {
 				t.Fatalf("%d bytes over the limit", len(got))
 			}
 			if want, told := meta.Properties[puffin.PropertyCRC32C]; err == nil && told {
-				if have := fmt.Sprintf("%08x", crc32.Checksum(got, crc32.MakeTable(crc32.Castagnoli))); have != want {
+				if have := fmt.Sprintf("%08x", checksum.Of(got)); have != want {
 					t.Fatalf("a blob with the checksum %s is given out for %s", have, want)
 				}
 			}

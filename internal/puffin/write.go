@@ -5,7 +5,6 @@ import (
 	"encoding/binary"
 	"encoding/json"
 	"fmt"
-	"hash/crc32"
 	"io"
 	"maps"
 	"math"
@@ -13,6 +12,7 @@ import (
 	"strconv"
 	"unicode/utf8"
 
+	"github.com/overlakedb/overlake/internal/checksum"
 	"github.com/overlakedb/overlake/internal/codec"
 	"github.com/overlakedb/overlake/internal/errs"
 )
@@ -187,7 +187,7 @@ func (b *BlobWriter) Write(p []byte) (int, error) {
 		return 0, err
 	}
 	b.size += int64(len(p))
-	b.sum = crc32.Update(b.sum, castagnoli, p)
+	b.sum = checksum.Update(b.sum, p)
 	return len(p), nil
 }
 
@@ -223,7 +223,7 @@ func (b *BlobWriter) Close() (Blob, error) {
 		if blob.Properties == nil {
 			blob.Properties = map[string]string{}
 		}
-		blob.Properties[PropertyCRC32C] = checksum(b.sum)
+		blob.Properties[PropertyCRC32C] = sumText(b.sum)
 		blob.Properties[PropertySize] = strconv.FormatInt(b.size, 10)
 	}
 	b.w.blobs = append(b.w.blobs, blob)

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"sort"
 
+	"github.com/overlakedb/overlake/internal/checksum"
 	"github.com/overlakedb/overlake/internal/predicate"
 )
 
@@ -146,14 +147,14 @@ func (d *directory) append(dst []byte) []byte {
 		}
 	}
 	size := uint64(len(dst) - start)
-	sum := sumOf(dst[start:])
+	sum := checksum.Of(dst[start:])
 	at := len(dst)
 	dst = binary.LittleEndian.AppendUint64(dst, size)
 	dst = binary.LittleEndian.AppendUint64(dst, uint64(d.offsets[n])+size+tailSize)
 	dst = binary.LittleEndian.AppendUint32(dst, sum)
 	dst = binary.LittleEndian.AppendUint16(dst, formatVersion)
 	dst = binary.LittleEndian.AppendUint16(dst, 0)
-	dst = binary.LittleEndian.AppendUint32(dst, sumOf(dst[at:]))
+	dst = binary.LittleEndian.AppendUint32(dst, checksum.Of(dst[at:]))
 	return append(dst, magic...)
 }
 
@@ -163,7 +164,7 @@ func tailOf(b []byte, size int64) (dir int64, sum uint32, err error) {
 	if len(b) != tailSize || string(b[28:]) != magic {
 		return 0, 0, corrupt(op, "it does not end in its mark")
 	}
-	if sumOf(b[:24]) != binary.LittleEndian.Uint32(b[24:]) {
+	if checksum.Of(b[:24]) != binary.LittleEndian.Uint32(b[24:]) {
 		return 0, 0, corrupt(op, "the checksum of its tail is wrong")
 	}
 	if v := binary.LittleEndian.Uint16(b[20:]); v != formatVersion || b[22] != 0 || b[23] != 0 {
@@ -428,4 +429,14 @@ func (d *directory) inside(b int, r predicate.Range) bool {
 	}
 	c := bytes.Compare(d.max, r.Hi)
 	return c < 0 || c == 0 && !r.HiOpen
+}
+
+// sumWhole joins the checksums of the blocks with those of a directory and a tail.
+func (d *directory) sumWhole(dir, tail []byte) uint32 {
+	sum := uint32(0)
+	for i, s := range d.sums {
+		sum = checksum.Join(sum, s, d.offsets[i+1]-d.offsets[i])
+	}
+	sum = checksum.Join(sum, checksum.Of(dir), int64(len(dir)))
+	return checksum.Join(sum, checksum.Of(tail), int64(len(tail)))
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/apache/arrow-go/v18/arrow/array"
 	"github.com/apache/arrow-go/v18/arrow/memory"
 
+	"github.com/overlakedb/overlake/internal/checksum"
 	"github.com/overlakedb/overlake/internal/errs"
 	"github.com/overlakedb/overlake/internal/predicate"
 )
@@ -308,7 +309,7 @@ func TestVersionOfTheFuture(t *testing.T) {
 	for _, artifact := range goldens(t) {
 		tail := artifact[len(artifact)-tailSize:]
 		tail[20] = 2
-		binary.LittleEndian.PutUint32(tail[24:], sumOf(tail[:24]))
+		binary.LittleEndian.PutUint32(tail[24:], checksum.Of(tail[:24]))
 		_, err := Open(t.Context(), bytesSource(artifact), int64(len(artifact)))
 		if !errs.Is(err, errs.Unsupported) || errs.HintOf(err) == "" {
 			t.Errorf("version 2: %v", err)

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/overlakedb/overlake/internal/checksum"
 	"github.com/overlakedb/overlake/internal/errs"
 	"github.com/overlakedb/overlake/internal/predicate"
 )
@@ -23,9 +24,9 @@ func FuzzOpen(f *testing.F) {
 			dir := min(binary.LittleEndian.Uint64(tail), uint64(n))
 			binary.LittleEndian.PutUint64(tail, dir)
 			binary.LittleEndian.PutUint64(tail[8:], uint64(len(b)))
-			binary.LittleEndian.PutUint32(tail[16:], sumOf(b[uint64(n)-dir:n]))
+			binary.LittleEndian.PutUint32(tail[16:], checksum.Of(b[uint64(n)-dir:n]))
 			binary.LittleEndian.PutUint32(tail[20:], formatVersion)
-			binary.LittleEndian.PutUint32(tail[24:], sumOf(tail[:24]))
+			binary.LittleEndian.PutUint32(tail[24:], checksum.Of(tail[:24]))
 			copy(tail[28:], magic)
 		}
 		ctx := t.Context()
@@ -33,7 +34,7 @@ func FuzzOpen(f *testing.F) {
 		if err == nil {
 			for i := range r.dir.sums {
 				if mend {
-					r.dir.sums[i] = sumOf(b[r.dir.offsets[i]:r.dir.offsets[i+1]])
+					r.dir.sums[i] = checksum.Of(b[r.dir.offsets[i]:r.dir.offsets[i+1]])
 				}
 			}
 			all := predicate.Ranges{{NoHi: true}}

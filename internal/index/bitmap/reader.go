@@ -8,6 +8,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/overlakedb/overlake/internal/checksum"
 	"github.com/overlakedb/overlake/internal/errs"
 	"github.com/overlakedb/overlake/internal/predicate"
 )
@@ -46,7 +47,7 @@ func Open(ctx context.Context, src Source, size int64) (*Reader, error) {
 			return nil, err
 		}
 	}
-	if sumOf(dir) != sum {
+	if checksum.Of(dir) != sum {
 		return nil, corrupt(op, "the checksum of its directory is wrong")
 	}
 	d, err := readDirectory(dir, size)
@@ -231,7 +232,7 @@ func (r *Reader) read(ctx context.Context, parts []part, visit func(p part, b []
 	}
 	for _, p := range parts {
 		b := piece[d.offsets[p.block]-start : d.offsets[p.block+1]-start]
-		if sumOf(b) != d.sums[p.block] {
+		if checksum.Of(b) != d.sums[p.block] {
 			return corrupt(op, "the checksum of a block is wrong")
 		}
 		if err := visit(p, b, &w.block); err != nil {
@@ -240,3 +241,7 @@ func (r *Reader) read(ctx context.Context, parts []part, visit func(p part, b []
 	}
 	return nil
 }
+
+// Sum is the CRC-32C of the whole artifact, put together from those of its blocks, its directory and its tail. Whoever has
+// noted the checksum of an artifact can so tell, when it is opened, that it is this one and no other that is well too.
+func (r *Reader) Sum() uint32 { return r.dir.sum }

@@ -7,10 +7,10 @@ import (
 	"context"
 	"encoding/binary"
 	"hash"
-	"hash/crc32"
 	"io"
 	"math"
 
+	"github.com/overlakedb/overlake/internal/checksum"
 	"github.com/overlakedb/overlake/internal/errs"
 )
 
@@ -86,7 +86,7 @@ func (b *Builder) writeRun(level int, emit func(sink) error) (*run, error) {
 	r := &run{file: f, level: level}
 	w := &runWriter{out: bufio.NewWriterSize(io.MultiWriter(f, writerFunc(func(p []byte) (int, error) {
 		r.size += int64(len(p))
-		r.sum = crc32.Update(r.sum, castagnoli, p)
+		r.sum = checksum.Update(r.sum, p)
 		return len(p), nil
 	})), b.buffer())}
 	if err := emit(w); err != nil {
@@ -167,7 +167,7 @@ type runReader struct {
 }
 
 func (b *Builder) openRun(r *run, order int) *runReader {
-	sum := crc32.New(castagnoli)
+	sum := checksum.New()
 	in := io.TeeReader(io.NewSectionReader(r.file, 0, r.size), sum)
 	return &runReader{in: bufio.NewReaderSize(in, b.buffer()), sum: sum, want: r.sum, order: order}
 }

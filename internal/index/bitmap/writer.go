@@ -2,18 +2,13 @@ package bitmap
 
 import (
 	"context"
-	"hash/crc32"
 	"io"
 	"math/bits"
 
+	"github.com/overlakedb/overlake/internal/checksum"
 	"github.com/overlakedb/overlake/internal/errs"
 	"github.com/overlakedb/overlake/internal/predicate"
 )
-
-var castagnoli = crc32.MakeTable(crc32.Castagnoli)
-
-// sumOf is the checksum of the format, CRC-32C.
-func sumOf(b []byte) uint32 { return crc32.Checksum(b, castagnoli) }
 
 // sink takes postings by key, then row: first those of NULL, if there are any.
 type sink interface {
@@ -212,7 +207,7 @@ func (w *blockWriter) write(e entry) error {
 		return w.err
 	}
 	e.size = int64(len(w.buf))
-	e.sum = sumOf(w.buf)
+	e.sum = checksum.Of(w.buf)
 	if !w.some && w.keys.len() > 0 {
 		w.dir.min = append([]byte{}, w.keys.at(0)...)
 	}

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"flag"
 	"fmt"
-	"hash/crc32"
 	"io"
 	"math/rand/v2"
 	"os"
@@ -22,6 +21,7 @@ import (
 	"github.com/apache/arrow-go/v18/arrow/decimal128"
 	"github.com/apache/arrow-go/v18/arrow/memory"
 
+	"github.com/overlakedb/overlake/internal/checksum"
 	"github.com/overlakedb/overlake/internal/errs"
 	"github.com/overlakedb/overlake/internal/index/bloom"
 	"github.com/overlakedb/overlake/internal/predicate"
@@ -227,7 +227,7 @@ func TestDamageIsSeen(t *testing.T) {
 		future := slices.Clone(artifact)
 		tail := future[len(future)-32:]
 		tail[20] = 2
-		binary.LittleEndian.PutUint32(tail[24:], crc32.Checksum(tail[:24], crc32.MakeTable(crc32.Castagnoli)))
+		binary.LittleEndian.PutUint32(tail[24:], checksum.Of(tail[:24]))
 		if _, err := bloom.Open(t.Context(), blob(future), int64(len(future))); !errs.Is(err, errs.Unsupported) {
 			t.Errorf("version 2: %v", err)
 		}
@@ -339,7 +339,6 @@ const blockLine = 8
 
 // FuzzOpen gives Open anything, with the checksums of the tail and of the head made right.
 func FuzzOpen(f *testing.F) {
-	table := crc32.MakeTable(crc32.Castagnoli)
 	for _, n := range []int{0, 1, 300} {
 		artifact, _ := build(f, 0.01, 0, ints(n, func(i int) int64 { return int64(i) }))
 		f.Add(artifact, true)
@@ -352,13 +351,13 @@ func FuzzOpen(f *testing.F) {
 			size := min(binary.LittleEndian.Uint64(tail), uint64(n))
 			head := b[uint64(n)-size : n]
 			if len(head) >= 4 {
-				binary.LittleEndian.PutUint32(head[len(head)-4:], crc32.Checksum(b[:uint64(n)-size], table))
+				binary.LittleEndian.PutUint32(head[len(head)-4:], checksum.Of(b[:uint64(n)-size]))
 			}
 			binary.LittleEndian.PutUint64(tail, size)
 			binary.LittleEndian.PutUint64(tail[8:], uint64(len(b)))
-			binary.LittleEndian.PutUint32(tail[16:], crc32.Checksum(head, table))
+			binary.LittleEndian.PutUint32(tail[16:], checksum.Of(head))
 			binary.LittleEndian.PutUint32(tail[20:], 1)
-			binary.LittleEndian.PutUint32(tail[24:], crc32.Checksum(tail[:24], table))
+			binary.LittleEndian.PutUint32(tail[24:], checksum.Of(tail[:24]))
 			copy(tail[28:], "OLBF")
 		}
 		filter, err := bloom.Open(t.Context(), blob(b), int64(len(b)))

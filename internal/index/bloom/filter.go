@@ -3,11 +3,11 @@ package bloom
 import (
 	"context"
 	"encoding/binary"
-	"hash/crc32"
 	"io"
 	"math"
 	"slices"
 
+	"github.com/overlakedb/overlake/internal/checksum"
 	"github.com/overlakedb/overlake/internal/errs"
 	"github.com/overlakedb/overlake/internal/predicate"
 )
@@ -32,8 +32,6 @@ const (
 	magic         = "OLBF"
 	formatVersion = 1
 )
-
-var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
 // head is what an artifact says beside its blocks.
 type head struct {
@@ -68,7 +66,7 @@ func (h *head) write(out io.Writer, blocks []block) (Stats, error) {
 				buf = binary.LittleEndian.AppendUint32(buf, w)
 			}
 		}
-		sum = crc32.Update(sum, castagnoli, buf)
+		sum = checksum.Update(sum, buf)
 		if err := put(buf); err != nil {
 			return Stats{}, err
 		}
@@ -81,10 +79,10 @@ func (h *head) write(out io.Writer, blocks []block) (Stats, error) {
 	n := len(buf)
 	buf = binary.LittleEndian.AppendUint64(buf, uint64(n))
 	buf = binary.LittleEndian.AppendUint64(buf, uint64(size)+uint64(n)+tailSize)
-	buf = binary.LittleEndian.AppendUint32(buf, crc32.Checksum(buf[:n], castagnoli))
+	buf = binary.LittleEndian.AppendUint32(buf, checksum.Of(buf[:n]))
 	buf = binary.LittleEndian.AppendUint16(buf, formatVersion)
 	buf = binary.LittleEndian.AppendUint16(buf, 0)
-	buf = binary.LittleEndian.AppendUint32(buf, crc32.Checksum(buf[n:], castagnoli))
+	buf = binary.LittleEndian.AppendUint32(buf, checksum.Of(buf[n:]))
 	if err := put(append(buf, magic...)); err != nil {
 		return Stats{}, err
 	}
@@ -136,7 +134,7 @@ func parse(b []byte) (*Filter, error) {
 	if string(tail[28:]) != magic {
 		return nil, corrupt("it does not end in its mark")
 	}
-	if crc32.Checksum(tail[:24], castagnoli) != binary.LittleEndian.Uint32(tail[24:]) {
+	if checksum.Of(tail[:24]) != binary.LittleEndian.Uint32(tail[24:]) {
 		return nil, corrupt("the checksum of its tail is wrong")
 	}
 	if v := binary.LittleEndian.Uint32(tail[20:]); v != formatVersion {
@@ -149,10 +147,10 @@ func parse(b []byte) (*Filter, error) {
 	}
 	data := b[:size-tailSize-n]
 	text := b[len(data) : size-tailSize]
-	if crc32.Checksum(text, castagnoli) != binary.LittleEndian.Uint32(tail[16:]) {
+	if checksum.Of(text) != binary.LittleEndian.Uint32(tail[16:]) {
 		return nil, corrupt("the checksum of its head is wrong")
 	}
-	f := &Filter{size: int64(size), sum: crc32.Checksum(b, castagnoli)}
+	f := &Filter{size: int64(size), sum: checksum.Of(b)}
 	if err := f.head.read(text, data); err != nil {
 		return nil, err
 	}
@@ -185,7 +183,7 @@ func (h *head) read(text, data []byte) error {
 	case len(text) != 4 || h.kind == predicate.NoKeys || h.kind >= predicate.Tuples || h.nulls > h.rows,
 		v[3] > maxBlocks || v[3]*blockBytes != uint64(len(data)) || (v[3] == 0) != (h.distinct == 0):
 		return corrupt("its head is impossible")
-	case crc32.Checksum(data, castagnoli) != binary.LittleEndian.Uint32(text):
+	case checksum.Of(data) != binary.LittleEndian.Uint32(text):
 		return corrupt("the checksum of its blocks is wrong")
 	}
 	h.blocks = int(v[3])

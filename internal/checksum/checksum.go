@@ -1,25 +1,28 @@
-package bitmap
+// Package checksum answers: are these bytes those that were written?
+//
+// All sums of the product are CRC-32C, with the polynomial of Castagnoli, as RFC 3720, appendix B.4, has it.
+package checksum
 
-import "hash/crc32"
+import (
+	"hash"
+	"hash/crc32"
+)
 
-// Sum is the CRC-32C of the whole artifact, put together from those of its blocks, its directory and its tail. Whoever has
-// noted the checksum of an artifact can so tell, when it is opened, that it is this one and no other that is well too.
-func (r *Reader) Sum() uint32 { return r.dir.sum }
+var table = crc32.MakeTable(crc32.Castagnoli)
 
-// sumWhole joins the checksums of the blocks with those of a directory and a tail.
-func (d *directory) sumWhole(dir, tail []byte) uint32 {
-	sum := uint32(0)
-	for i, s := range d.sums {
-		sum = joinSums(sum, s, d.offsets[i+1]-d.offsets[i])
-	}
-	sum = joinSums(sum, sumOf(dir), int64(len(dir)))
-	return joinSums(sum, sumOf(tail), int64(len(tail)))
-}
+// New is a hash that gives the sum of what is written to it.
+func New() hash.Hash32 { return crc32.New(table) }
 
-// joinSums is the CRC-32C of two runs of bytes, one behind the other, by that of each and the length of the second. A CRC is
+// Of is the sum of bytes.
+func Of(b []byte) uint32 { return crc32.Checksum(b, table) }
+
+// Update is the sum of bytes that follow on others with the given sum; that of none is 0.
+func Update(sum uint32, b []byte) uint32 { return crc32.Update(sum, table, b) }
+
+// Join is the CRC-32C of two runs of bytes, one behind the other, by that of each and the length of the second. A CRC is
 // a polynomial over two elements modulo the generator, its highest power in the lowest bit: n bytes more multiply the first
 // by x to the 8n.
-func joinSums(first, second uint32, length int64) uint32 {
+func Join(first, second uint32, length int64) uint32 {
 	power := uint32(1 << 31) // x to the 0
 	n := uint64(length)
 	for k := 3; n > 0; k, n = (k+1)%len(squares), n>>1 {
