@@ -61,6 +61,14 @@ type Near interface {
 	Near() bool
 }
 
+// Mapper is implemented by objects whose bytes can be mapped into memory, so that only what is used is read.
+type Mapper interface {
+	// Map maps a range of the object, which must not be empty. The bytes must not be written, and are there until unmap is
+	// called, also when the object is closed before. When somebody cuts the file short, reading them is a fault of the
+	// processor: who reads has to use debug.SetPanicOnFault.
+	Map(off, length int64) (b []byte, unmap func(), err error)
+}
+
 // Reader is the half of a store that cannot write.
 type Reader interface {
 	// Open opens an object for ranged reads; NotFound when there is none.

@@ -19,6 +19,8 @@ import (
 	"github.com/overlakedb/overlake/internal/errs"
 	"github.com/overlakedb/overlake/internal/index/bitmap"
 	"github.com/overlakedb/overlake/internal/index/bloom"
+	"github.com/overlakedb/overlake/internal/index/vector"
+	"github.com/overlakedb/overlake/internal/index/vector/section"
 	"github.com/overlakedb/overlake/internal/lake"
 	"github.com/overlakedb/overlake/internal/objstore"
 	"github.com/overlakedb/overlake/internal/predicate"
@@ -284,6 +286,7 @@ type maker struct {
 	fits    func() error // nil: always
 	close   func() error
 	kind    string // of the blob
+	align   int64  // the blob begins at a multiple of it; 0: anywhere
 }
 
 // artifacts reads the files of a group and writes an artifact for each index that misses them.
@@ -369,6 +372,24 @@ func (b *build) maker(d, at int, names *[]string) (*maker, error) {
 		m.columns = append(m.columns, col)
 	}
 	memory := b.o.set.opts.Memory / int64(at)
+	if OfVectors(def.Kind) {
+		f := b.schema.Field(slices.IndexFunc(b.schema.Fields(), func(f arrow.Field) bool { return datafile.FieldID(f) == def.Columns[0] }))
+		x, err := vector.NewBuilder(vector.Options{Kind: vector.Kind(def.Kind), Params: def.Params, Dim: dimensions(f), Memory: memory,
+			Spill: func() (vector.SpillFile, error) { return b.o.spill() }})
+		if err != nil {
+			return nil, err
+		}
+		m.add = func(ctx context.Context, first int64, columns []arrow.Array) error {
+			return x.Add(ctx, first, columns[0])
+		}
+		m.finish = func(ctx context.Context, w io.Writer, rows int64) (nulls, distinct int64, err error) {
+			s, err := x.Finish(ctx, w, rows)
+			return s.Nulls, s.Vectors, err
+		}
+		m.kind, m.align = vector.BlobType, section.Align
+		m.fits, m.close = x.Fits, x.Close
+		return m, nil
+	}
 	if def.Kind == Bloom {
 		fpr := DefaultFPR
 		if v, ok := def.Params["fpr"]; ok {
@@ -388,7 +409,7 @@ func (b *build) maker(d, at int, names *[]string) (*maker, error) {
 		m.close = func() error { return nil }
 		return m, nil
 	}
-	x, err := bitmap.NewBuilder(bitmap.BuildOptions{Columns: kinds, Memory: memory, Spill: b.o.spill})
+	x, err := bitmap.NewBuilder(bitmap.BuildOptions{Columns: kinds, Memory: memory, Spill: func() (bitmap.SpillFile, error) { return b.o.spill() }})
 	if err != nil {
 		return nil, err
 	}
@@ -438,7 +459,7 @@ func (b *build) file(ctx context.Context, f *lake.DataFile, base int64, names []
 }
 
 // spill makes a temporary file for a builder.
-func (o *Overlay) spill() (bitmap.SpillFile, error) {
+func (o *Overlay) spill() (*os.File, error) {
 	f, err := os.CreateTemp(o.set.opts.SpillDir, "overlake-index-*")
 	if err != nil {
 		return nil, errs.Wrap(errs.Exhausted, "overlay.build", err, errs.Hint("an index build needs room for temporary files"))
@@ -496,7 +517,7 @@ func (bu *bundle) add(ctx context.Context, m *maker, a *Artifact, fields []int) 
 	for i, id := range fields {
 		ids[i] = int32(id)
 	}
-	out, err := bu.w.Create(puffin.BlobSpec{Type: m.kind, Fields: ids, SnapshotID: -1, SequenceNumber: -1})
+	out, err := bu.w.Create(puffin.BlobSpec{Type: m.kind, Fields: ids, SnapshotID: -1, SequenceNumber: -1, Align: m.align})
 	if err != nil {
 		return err
 	}

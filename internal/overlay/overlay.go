@@ -23,10 +23,8 @@ package overlay
 
 import (
 	"context"
-	"fmt"
 	"maps"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -35,11 +33,10 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/overlakedb/overlake/internal/datafile"
-	"github.com/overlakedb/overlake/internal/declared"
 	"github.com/overlakedb/overlake/internal/errs"
 	"github.com/overlakedb/overlake/internal/lake"
 	"github.com/overlakedb/overlake/internal/objstore"
-	"github.com/overlakedb/overlake/internal/predicate"
+	"github.com/overlakedb/overlake/internal/vec"
 )
 
 // Event is something that a person may want to know and that no query fails for.
@@ -172,12 +169,6 @@ func (o *Overlay) version(ctx context.Context) (*Version, error) {
 	return v, nil
 }
 
-// The kinds of indexes.
-const (
-	Bitmap = "bitmap" // one column, or several as a tuple
-	Bloom  = "bloom"
-)
-
 // Spec asks for an index.
 type Spec struct {
 	Name    string   // "" makes one of table, columns and kind
@@ -230,9 +221,9 @@ func (o *Overlay) definition(t *lake.Table, spec Spec) (Definition, error) {
 	if d.Kind == "" || d.Kind == "composite" {
 		d.Kind = Bitmap
 	}
-	if d.Kind != Bitmap && d.Kind != Bloom {
+	if !IsKind(d.Kind) {
 		return Definition{}, errs.New(errs.Unsupported, "overlay.define", "there is no such kind of index", errs.On(spec.Kind),
-			errs.Hint("write USING bitmap, composite or bloom"))
+			errs.Hint("the kinds are %s", strings.Join(Kinds(), ", ")))
 	}
 	if len(spec.Columns) == 0 {
 		return bad("an index needs a column")
@@ -243,6 +234,9 @@ func (o *Overlay) definition(t *lake.Table, spec Spec) (Definition, error) {
 	if d.Kind == Bloom && len(spec.Columns) > 1 {
 		return bad("a Bloom index takes one column")
 	}
+	if OfVectors(d.Kind) && len(spec.Columns) > 1 {
+		return bad("an index of vectors takes one column")
+	}
 	schema := t.Schema()
 	for _, name := range spec.Columns {
 		at := slices.IndexFunc(schema.Fields(), func(f arrow.Field) bool { return strings.EqualFold(f.Name, name) })
@@ -250,12 +244,8 @@ func (o *Overlay) definition(t *lake.Table, spec Spec) (Definition, error) {
 			return Definition{}, errs.New(errs.NotFound, "overlay.define", "there is no such column", errs.On(name), errs.Hint("%s", nearestColumn(schema, name)))
 		}
 		f := schema.Field(at)
-		if predicate.KindOf(f.Type) == predicate.NoKeys {
-			return Definition{}, errs.With(errs.Newf(errs.Unsupported, "overlay.define", "a %s index cannot be over column %s", d.Kind, f.Name),
-				errs.Hint("lists, vectors, structs and maps have no index in this version"))
-		}
-		if is, ok := declared.Of(f); ok { // its values are not those that queries compare
-			return Definition{}, errs.Newf(errs.Unsupported, "overlay.define", "a %s index cannot be over column %s of type %s", d.Kind, f.Name, is)
+		if err := indexable(d.Kind, f); err != nil {
+			return Definition{}, err
 		}
 		id := datafile.FieldID(f)
 		if slices.Contains(d.Columns, id) {
@@ -263,12 +253,11 @@ func (o *Overlay) definition(t *lake.Table, spec Spec) (Definition, error) {
 		}
 		d.Columns = append(d.Columns, id)
 	}
-	for k, v := range spec.Params {
-		value, err := checkParam(d.Kind, strings.ToLower(k), v)
-		if err != nil {
-			return Definition{}, err
-		}
-		d.Params[strings.ToLower(k)] = value
+	if err := setParams(&d, spec.Params); err != nil {
+		return Definition{}, err
+	}
+	if OfVectors(d.Kind) && d.Params["metric"] == "" {
+		d.Params["metric"] = vec.MetricL2.String()
 	}
 	if d.Name == "" {
 		d.Name = t.Ident().Name + "_" + strings.ToLower(strings.Join(spec.Columns, "_")) + "_" + d.Kind
@@ -290,25 +279,6 @@ func nearestColumn(sc *arrow.Schema, name string) string {
 	return "the columns are " + strings.Join(names, ", ")
 }
 
-// DefaultFPR is the share of values that a Bloom index takes for present although they are not.
-const DefaultFPR = 0.01
-
-// checkParam gives a parameter of an index in its plain form.
-func checkParam(kind, name, value string) (string, error) {
-	if kind == Bloom && name == "fpr" {
-		f, err := strconv.ParseFloat(value, 64)
-		if err != nil || !(f >= 0.0001 && f <= 0.5) {
-			return "", errs.Newf(errs.Invalid, "overlay.define", "fpr is a share between 0.0001 and 0.5, not %s", value)
-		}
-		return strconv.FormatFloat(f, 'g', -1, 64), nil
-	}
-	known := "it takes none"
-	if kind == Bloom {
-		known = "it takes fpr"
-	}
-	return "", errs.With(errs.Newf(errs.Invalid, "overlay.define", "a %s index has no parameter %s", kind, name), errs.Hint("%s", known))
-}
-
 // Alter changes parameters of an index. Artifacts of other parameters do not cover any more; see Build.
 func (o *Overlay) Alter(ctx context.Context, name string, set map[string]string) (Definition, error) {
 	if err := o.writable(); err != nil {
@@ -320,25 +290,24 @@ func (o *Overlay) Alter(ctx context.Context, name string, set map[string]string)
 		if !ok {
 			return Edit{}, missing(name)
 		}
-		params := maps.Clone(d.Params)
-		if params == nil { // a definition without parameters that came from the store
-			params = map[string]string{}
+		old := d
+		d.Params = maps.Clone(d.Params)
+		if d.Params == nil { // a definition without parameters that came from the store
+			d.Params = map[string]string{}
 		}
-		for k, v := range set {
-			value, err := checkParam(d.Kind, strings.ToLower(k), v)
-			if err != nil {
-				return Edit{}, err
-			}
-			params[strings.ToLower(k)] = value
+		if err := setParams(&d, set); err != nil {
+			return Edit{}, err
 		}
-		if maps.Equal(params, d.Params) {
-			out = d
-			return Edit{}, nil
-		}
-		old := d.ID
-		d.ID, d.Params = uuid.NewString(), params
 		out = d
-		return Edit{DropDefinitions: []string{old}, AddDefinitions: []Definition{d}}, nil
+		switch {
+		case maps.Equal(d.Params, old.Params):
+			return Edit{}, nil
+		case maps.Equal(buildParams(&d), buildParams(&old)): // what is built stays
+			return Edit{ChangeDefinitions: []Definition{d}}, nil
+		}
+		d.ID = uuid.NewString()
+		out = d
+		return Edit{DropDefinitions: []string{old.ID}, AddDefinitions: []Definition{d}}, nil
 	})
 	return out, err
 }
@@ -428,40 +397,4 @@ func (s *Set) Remove(ctx context.Context, tableUUID string) error {
 		}
 	}
 	return nil
-}
-
-// fingerprint is what an artifact of a definition must have been built from, apart from the file: format, columns with
-// their types, parameters. Promotions that keep the keys (int to long, float to double, a longer decimal) keep it.
-func fingerprint(d *Definition, sc *arrow.Schema) (string, bool) {
-	var b strings.Builder
-	fmt.Fprintf(&b, "%s/1", d.Kind)
-	for _, id := range d.Columns {
-		at := slices.IndexFunc(sc.Fields(), func(f arrow.Field) bool { return datafile.FieldID(f) == id })
-		if at < 0 {
-			return "", false
-		}
-		typ := sc.Field(at).Type
-		name := typ.String()
-		switch t := typ.(type) {
-		case *arrow.Int32Type, *arrow.Int64Type:
-			name = "int"
-		case *arrow.Float32Type, *arrow.Float64Type:
-			name = "float"
-		case *arrow.Decimal128Type:
-			name = "decimal scale " + strconv.Itoa(int(t.Scale))
-		}
-		if predicate.KindOf(typ) == predicate.NoKeys {
-			return "", false
-		}
-		fmt.Fprintf(&b, " %d:%s", id, name)
-	}
-	keys := make([]string, 0, len(d.Params))
-	for k := range d.Params {
-		keys = append(keys, k)
-	}
-	slices.Sort(keys)
-	for _, k := range keys {
-		fmt.Fprintf(&b, " %s=%s", k, d.Params[k])
-	}
-	return b.String(), true
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/overlakedb/overlake/internal/errs"
 	"github.com/overlakedb/overlake/internal/index/bitmap"
 	"github.com/overlakedb/overlake/internal/index/bloom"
+	"github.com/overlakedb/overlake/internal/index/vector"
 	"github.com/overlakedb/overlake/internal/objstore"
 )
 
@@ -60,7 +61,7 @@ func (c *readers) reader(ctx context.Context, a *Artifact) (*reader, error) {
 
 func (c *readers) read(ctx context.Context, a *Artifact) (*reader, int64, error) {
 	r := &reader{rows: a.Rows}
-	src := section{b: c.bundles, a: a}
+	src := artifactBytes{b: c.bundles, a: a}
 	var size, rows int64
 	var sum uint32
 	var err error
@@ -72,6 +73,10 @@ func (c *readers) read(ctx context.Context, a *Artifact) (*reader, int64, error)
 	case bloom.BlobType:
 		if r.bloom, err = bloom.Open(ctx, src, a.Length); err == nil {
 			size, rows, sum = r.bloom.Memory(), r.bloom.Stats().Rows, r.bloom.Sum()
+		}
+	case vector.BlobType:
+		if r.vector, err = vector.Open(ctx, src, a.Length); err == nil {
+			size, rows, sum = r.vector.Memory(), r.vector.Stats().Rows, r.vector.Sum()
 		}
 	default:
 		err = errs.New(errs.Unsupported, "overlay.open", "the artifact is of a kind that this version does not know", errs.On(a.Type))
@@ -86,13 +91,13 @@ func (c *readers) read(ctx context.Context, a *Artifact) (*reader, int64, error)
 	return r, size + 1024, err
 }
 
-// section reads an artifact inside its bundle.
-type section struct {
+// artifactBytes reads an artifact inside its bundle.
+type artifactBytes struct {
 	b *bundles
 	a *Artifact
 }
 
-func (s section) ReadAtContext(ctx context.Context, p []byte, off int64) (int, error) {
+func (s artifactBytes) ReadAtContext(ctx context.Context, p []byte, off int64) (int, error) {
 	if off < 0 || off > s.a.Length-int64(len(p)) {
 		return 0, errs.New(errs.Corrupt, "overlay.read", "an artifact points outside of itself", errs.On(s.a.Bundle))
 	}
@@ -105,6 +110,26 @@ func (s section) ReadAtContext(ctx context.Context, p []byte, off int64) (int, e
 		return 0, errs.New(errs.Corrupt, "overlay.read", "the bundle is shorter than its artifacts", errs.On(s.a.Bundle))
 	}
 	return objstore.ReadAt(ctx, o.object, p, s.a.Offset+off)
+}
+
+// Map maps bytes of the artifact; Unsupported when its store cannot.
+func (s artifactBytes) Map(ctx context.Context, off, length int64) (b []byte, unmap func(), err error) {
+	if off < 0 || off > s.a.Length-length {
+		return nil, nil, errs.New(errs.Corrupt, "overlay.read", "an artifact points outside of itself", errs.On(s.a.Bundle))
+	}
+	o, err := s.b.acquire(ctx, s.a.Bundle)
+	if err != nil {
+		return nil, nil, err
+	}
+	defer s.b.release(o)
+	m, ok := o.object.(objstore.Mapper)
+	if !ok {
+		return nil, nil, errs.New(errs.Unsupported, "overlay.read", "the store does not map")
+	}
+	if s.a.Offset < 0 || s.a.Offset > o.object.Size()-s.a.Length {
+		return nil, nil, errs.New(errs.Corrupt, "overlay.read", "the bundle is shorter than its artifacts", errs.On(s.a.Bundle))
+	}
+	return m.Map(s.a.Offset+off, length)
 }
 
 // bundles keeps bundles open, a bounded number of them.

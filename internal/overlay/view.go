@@ -9,6 +9,7 @@ import (
 	"github.com/overlakedb/overlake/internal/errs"
 	"github.com/overlakedb/overlake/internal/index/bitmap"
 	"github.com/overlakedb/overlake/internal/index/bloom"
+	"github.com/overlakedb/overlake/internal/index/vector"
 	"github.com/overlakedb/overlake/internal/lake"
 	"github.com/overlakedb/overlake/internal/predicate"
 	"github.com/overlakedb/overlake/internal/row"
@@ -131,7 +132,7 @@ func (x *Index) On(ctx context.Context, f *lake.DataFile) (*OnFile, error) {
 	if err != nil {
 		return nil, x.damaged(ctx, a, err)
 	}
-	if r == nil {
+	if r == nil || r.bitmap == nil && r.bloom == nil {
 		return nil, nil
 	}
 	return &OnFile{index: x, a: a, r: r, base: base, rows: f.Rows}, nil
@@ -280,6 +281,7 @@ func (f *OnFile) Walk(ctx context.Context, keys predicate.Ranges, descending boo
 type reader struct {
 	bitmap *bitmap.Reader
 	bloom  *bloom.Filter
+	vector *vector.Reader
 	rows   int64
 }
 

@@ -39,7 +39,12 @@ type BlobSpec struct {
 	Properties map[string]string
 	// Bare leaves those two away, for blobs whose specification lists every property.
 	Bare bool
+	// Align is 0, or a number at whose multiples the blob begins, so that its bytes can be used where they are mapped. Zeros
+	// fill the gap.
+	Align int64
 }
+
+const maxAlign = 1 << 20
 
 // Writer streams a Puffin file, one blob after the other. It is for one goroutine. It holds no blob, only what the footer
 // says of each. After a failure of the underlying writer every call fails as that one did.
@@ -111,6 +116,8 @@ func (w *Writer) Create(spec BlobSpec) (*BlobWriter, error) {
 		return refuse("a blob needs a type, in UTF-8")
 	case spec.Size < 0:
 		return refuse("a blob cannot have %d bytes", spec.Size)
+	case spec.Align < 0 || spec.Align > maxAlign:
+		return refuse("a blob cannot begin at multiples of %d", spec.Align)
 	case spec.Codec != codec.None && spec.Size == 0:
 		return refuse("a packed blob says its size first; an empty one cannot be packed")
 	}
@@ -120,6 +127,11 @@ func (w *Writer) Create(spec BlobSpec) (*BlobWriter, error) {
 	for _, k := range []string{PropertyCRC32C, PropertySize} {
 		if _, set := spec.Properties[k]; set && !spec.Bare {
 			return refuse("the property %s is the writer's to set", k)
+		}
+	}
+	if spec.Align > 0 && w.offset%spec.Align != 0 {
+		if err := w.put(make([]byte, spec.Align-w.offset%spec.Align)); err != nil {
+			return nil, err
 		}
 	}
 	spec.Fields = slices.Clone(spec.Fields)

@@ -232,7 +232,9 @@ func rank(x *overlay.Index) int {
 	return 0
 }
 
-func (c *chooser) allowed(x *overlay.Index) bool { return c.opts.Only == "" || c.opts.Only == x.Name }
+func (c *chooser) allowed(x *overlay.Index) bool {
+	return !overlay.OfVectors(x.Kind) && (c.opts.Only == "" || c.opts.Only == x.Name)
+}
 
 // maxTuples bounds the ranges that IN lists over several columns multiply to.
 const maxTuples = 10_000

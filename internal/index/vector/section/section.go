@@ -14,7 +14,9 @@ import (
 	"encoding/binary"
 	"io"
 	"math"
+	"runtime"
 	"slices"
+	"sync"
 	"unsafe"
 
 	"github.com/overlakedb/overlake/internal/checksum"
@@ -45,6 +47,11 @@ type Kind uint32
 // Source reads bytes of an artifact, counted from its begin.
 type Source interface {
 	ReadAtContext(ctx context.Context, p []byte, off int64) (int, error)
+}
+
+// Mapper is implemented by sources whose bytes can be mapped into memory. The bytes are there until unmap is called.
+type Mapper interface {
+	Map(ctx context.Context, off, length int64) (b []byte, unmap func(), err error)
 }
 
 // Section is one entry of the table.
@@ -153,12 +160,29 @@ func appendTail(b []byte, at int64, table []byte, sections int) []byte {
 	return append(b, magic...)
 }
 
-// File is an opened artifact. It is never changed and safe for concurrent use.
+// File is an opened artifact. It is never changed and safe for concurrent use. What Load gives may be mapped, and is then
+// there as long as the File can be reached: who uses it keeps the File alive.
 type File struct {
 	src   Source
 	size  int64
 	table []Section
 	sum   uint32
+	maps  *mappings
+}
+
+// mappings are what to give back when a File is no longer reached.
+type mappings struct {
+	mu    sync.Mutex
+	unmap []func()
+}
+
+func (m *mappings) release() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, f := range m.unmap {
+		f()
+	}
+	m.unmap = nil
 }
 
 func corrupt(format string, args ...any) error {
@@ -197,7 +221,8 @@ func Open(ctx context.Context, src Source, size int64) (*File, error) {
 	if checksum.Of(table) != binary.LittleEndian.Uint32(tail[20:]) {
 		return nil, corrupt("the table fails its checksum")
 	}
-	f := &File{src: src, size: size, table: make([]Section, n)}
+	f := &File{src: src, size: size, table: make([]Section, n), maps: &mappings{}}
+	runtime.AddCleanup(f, (*mappings).release, f.maps)
 	head := make([]byte, headSize)
 	copy(head, magic)
 	binary.LittleEndian.PutUint16(head[4:], version)
@@ -259,12 +284,53 @@ func (f *File) Find(kind Kind) (Section, bool) {
 	return Section{}, false
 }
 
-// Load reads a section whole and checks it; Corrupt when it is not there. The bytes begin at a multiple of 64.
+// Load gives a section whole, mapped where the source can, and checks it; Corrupt when it is not there. What is read
+// begins at a multiple of 64 in memory.
 func (f *File) Load(ctx context.Context, kind Kind) ([]byte, error) {
 	s, ok := f.Find(kind)
 	if !ok {
 		return nil, corrupt("section %d is missing", kind)
 	}
+	b, err := f.mapped(ctx, s)
+	if b == nil && err == nil {
+		b, err = f.read(ctx, s)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if checksum.Of(b) != s.Sum {
+		return nil, corrupt("section %d fails its checksum", kind)
+	}
+	return b, nil
+}
+
+// mapped maps a section; nil when it has to be read.
+func (f *File) mapped(ctx context.Context, s Section) ([]byte, error) {
+	m, ok := f.src.(Mapper)
+	if !ok || s.Length == 0 {
+		return nil, nil
+	}
+	b, unmap, err := m.Map(ctx, s.Offset, s.Length)
+	if err != nil {
+		if errs.Is(err, errs.Unsupported) {
+			return nil, nil
+		}
+		return nil, err
+	}
+	f.maps.mu.Lock()
+	f.maps.unmap = append(f.maps.unmap, unmap)
+	f.maps.mu.Unlock()
+	return b, nil
+}
+
+// Mapped tells whether some of what Load gave is mapped: then it is the system that holds it in memory, or does not.
+func (f *File) Mapped() bool {
+	f.maps.mu.Lock()
+	defer f.maps.mu.Unlock()
+	return len(f.maps.unmap) > 0
+}
+
+func (f *File) read(ctx context.Context, s Section) ([]byte, error) {
 	const step = 16 << 20
 	b := Aligned(int(min(s.Length, step)))
 	for at := int64(0); at < s.Length; {
@@ -278,9 +344,6 @@ func (f *File) Load(ctx context.Context, kind Kind) ([]byte, error) {
 			return nil, err
 		}
 		at += n
-	}
-	if checksum.Of(b) != s.Sum {
-		return nil, corrupt("section %d fails its checksum", kind)
 	}
 	return b, nil
 }

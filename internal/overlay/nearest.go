@@ -1,0 +1,94 @@
+package overlay
+
+import (
+	"context"
+
+	"github.com/overlakedb/overlake/internal/errs"
+	"github.com/overlakedb/overlake/internal/index/vector"
+	"github.com/overlakedb/overlake/internal/lake"
+)
+
+// Part is an artifact of an index of vectors with the files of a plan that it covers.
+type Part struct {
+	Files []PartFile // in the order of their rows in the artifact
+
+	index *Index
+	a     *Artifact
+	r     *vector.Reader
+}
+
+// PartFile is one file of a part.
+type PartFile struct {
+	File int   // place in the plan
+	Base int64 // place of its first row in the artifact
+	Rows int64
+}
+
+// Rows is how many rows the artifact has, also of files that the plan lacks.
+func (p *Part) Rows() int64 { return p.a.Rows }
+
+// Whole tells whether the files of the plan are all that the artifact covers.
+func (p *Part) Whole() bool { return len(p.Files) == len(p.a.Files) && p.covered() == p.a.Rows }
+
+func (p *Part) covered() (n int64) {
+	for _, f := range p.Files {
+		n += f.Rows
+	}
+	return n
+}
+
+// Stats describe the artifact.
+func (p *Part) Stats() vector.Stats { return p.r.Stats() }
+
+// Parts opens the artifacts of an index of vectors that cover files of a plan, and gives the places of the files that none
+// covers. An error means that the query is at its end.
+func (x *Index) Parts(ctx context.Context, plan *lake.Plan) (parts []*Part, rest []int, err error) {
+	at := map[*Artifact]int{}
+	for i := range plan.Files {
+		f := &plan.Files[i]
+		a, base, err := x.Artifact(ctx, f)
+		if err != nil {
+			return nil, nil, err
+		}
+		if a == nil {
+			rest = append(rest, i)
+			continue
+		}
+		k, ok := at[a]
+		if !ok {
+			k = -1
+			r, err := x.view.o.set.cache.reader(ctx, a)
+			if err != nil {
+				if err := x.damaged(ctx, a, err); err != nil {
+					return nil, nil, err
+				}
+			}
+			if r != nil && err == nil && r.vector != nil {
+				k = len(parts)
+				parts = append(parts, &Part{index: x, a: a, r: r.vector})
+			}
+			at[a] = k
+		}
+		if k < 0 {
+			rest = append(rest, i)
+			continue
+		}
+		parts[k].Files = append(parts[k].Files, PartFile{File: i, Base: base, Rows: f.Rows})
+	}
+	return parts, rest, nil
+}
+
+// Search finds the rows of the artifact that are nearest to a vector. ok is false when the index cannot tell: its artifact
+// is damaged, or the query is one that indexes cannot rank by. A query of another dimension is Invalid.
+func (p *Part) Search(ctx context.Context, query []float32, params vector.Params) (res vector.Result, ok bool, err error) {
+	res, err = p.r.Search(ctx, query, params)
+	switch {
+	case err == nil:
+		return res, true, nil
+	case errs.Is(err, errs.Invalid), errs.Is(err, errs.Canceled):
+		return res, false, err
+	case errs.Is(err, errs.Unsupported):
+		return res, false, nil
+	}
+	return res, false, p.index.damaged(ctx, p.a, err)
+}

@@ -1,0 +1,311 @@
+package search
+
+import (
+	"cmp"
+	"context"
+	"math"
+	"math/bits"
+	"slices"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/overlakedb/overlake/internal/errs"
+	"github.com/overlakedb/overlake/internal/index/vector"
+	"github.com/overlakedb/overlake/internal/lake"
+	"github.com/overlakedb/overlake/internal/overlay"
+	"github.com/overlakedb/overlake/internal/predicate"
+	"github.com/overlakedb/overlake/internal/row"
+	"github.com/overlakedb/overlake/internal/vec"
+)
+
+// The nearest rows: an index of vectors names those of the files that it covers, and the rest is scanned. As everywhere, the
+// engine computes what it is asked for over the rows that it gets: their distances, their order, and the filter.
+
+// NearestRequest asks for the rows whose vectors are nearest to one.
+type NearestRequest struct {
+	Field  int // the column, by id
+	Metric vec.Metric
+	Query  []float32
+	K      int
+	Ties   bool // rows as far as the last one are wanted too, because they are ordered by something else
+	// Allowed are the live rows of each file of the plan that may be hits, by the place of the file; nil: all live rows.
+	Allowed []*row.Bitmap
+	Effort  Effort
+	Only    string // name of the index to use; "" means any
+	Forced  bool   // use an index where a scan is known to be as fast
+}
+
+// Effort overrides how much a search of an index does; 0 means what the index says, else what was found right when it was
+// built.
+type Effort struct {
+	Ef     int // candidates in a graph
+	Probes int // lists
+	Rerank int // candidates that are compared in full
+	Exact  bool
+}
+
+// Nearest is what indexes say of a request.
+type Nearest struct {
+	Access *Access // the rows to fetch and the files to scan
+	Index  string
+	Kind   string
+	Parts  int // artifacts searched
+	Work   vector.Work
+}
+
+const (
+	tieRows  = 4       // more rows than wanted are asked for: two ways to add up a distance differ in its last digits
+	tieMost  = 4096    // more at most, where ties are wanted
+	tieShare = 1e-5    // distances as near as this are ties
+	manyHits = 1000    // so many rows, and a share of a covered table such as the next, are found by a scan
+	hitShare = 0.05    // as fast
+	kMost    = 100_000 // a request of more is answered by a scan
+)
+
+// FindNearest asks the indexes of a column. ok is false when they cannot tell, or a scan is as good.
+func FindNearest(ctx context.Context, plan *lake.Plan, view *overlay.View, r NearestRequest) (n *Nearest, ok bool, err error) {
+	if view == nil || r.K < 1 || r.K > kMost || len(plan.Files) == 0 {
+		return nil, false, nil
+	}
+	x, parts, rest, err := bestIndex(ctx, plan, view, &r)
+	if x == nil || err != nil {
+		return nil, false, err
+	}
+	covered := int64(0)
+	for _, p := range parts {
+		for _, f := range p.Files {
+			covered += f.Rows
+		}
+	}
+	if !r.Forced && r.K > manyHits && float64(r.K) > hitShare*float64(covered) {
+		return nil, false, nil
+	}
+	params := vector.Params{Ef: r.Effort.Ef, Probes: r.Effort.Probes, Rerank: r.Effort.Rerank, Exact: r.Effort.Exact}
+	ef, probes, rerank := vector.SearchParams(x.Params)
+	params.Ef, params.Probes, params.Rerank = cmp.Or(params.Ef, ef), cmp.Or(params.Probes, probes), cmp.Or(params.Rerank, rerank)
+	n = &Nearest{Index: x.Name, Kind: x.Kind, Parts: len(parts)}
+	for more := tieRows; ; more *= 8 {
+		params.K = r.K + more
+		hits, also, short, ok, err := n.search(ctx, plan, parts, &r, params)
+		if !ok || err != nil {
+			return nil, false, err
+		}
+		if short && len(hits) < r.K {
+			return nil, false, nil // rows without a distance come last, and are wanted
+		}
+		if len(hits) > r.K {
+			last := hits[r.K-1].Distance
+			far := last + tieShare*math.Abs(last)
+			at := r.K
+			for at < len(hits) && hits[at].Distance <= far {
+				at++
+			}
+			if r.Ties && at == len(hits) && len(hits) >= params.K && more < tieMost {
+				continue
+			}
+			hits = hits[:at]
+		}
+		n.Access = access(plan, x.Name, hits, also, rest)
+		return n, true, nil
+	}
+}
+
+// fileHit is a hit by the place of its file in the plan.
+type fileHit struct {
+	File     int
+	Pos      int64
+	Distance float64
+}
+
+// search searches all parts, some at once, and merges what they find.
+func (n *Nearest) search(ctx context.Context, plan *lake.Plan, parts []*overlay.Part, r *NearestRequest, params vector.Params) (hits []fileHit, also []fileHit, short, ok bool, err error) {
+	results := make([]vector.Result, len(parts))
+	told := make([]bool, len(parts))
+	g, gctx := errgroup.WithContext(ctx)
+	g.SetLimit(askParallel)
+	one := func(ctx context.Context, i int) (err error) {
+		p := params
+		p.Allowed, p.AllowedCount = allowed(parts[i], plan, r.Allowed)
+		results[i], told[i], err = parts[i].Search(ctx, r.Query, p)
+		return err
+	}
+	if len(parts) == 1 {
+		err = one(ctx, 0)
+	} else {
+		for i := range parts {
+			g.Go(func() error { return one(gctx, i) })
+		}
+		err = g.Wait()
+	}
+	if err != nil {
+		return nil, nil, false, false, err
+	}
+	n.Work = vector.Work{}
+	for i, res := range results {
+		if !told[i] {
+			return nil, nil, false, false, nil
+		}
+		n.Work.Add(res.Work)
+		short = short || res.Short
+		place := func(pos int64, d float64) fileHit {
+			files := parts[i].Files
+			at, found := slices.BinarySearchFunc(files, pos, func(f overlay.PartFile, pos int64) int { return cmp.Compare(f.Base, pos) })
+			if !found {
+				at--
+			}
+			return fileHit{files[at].File, pos - files[at].Base, d}
+		}
+		for _, h := range res.Hits {
+			hits = append(hits, place(h.Pos, h.Distance))
+		}
+		for _, pos := range res.Also {
+			also = append(also, place(pos, 0))
+		}
+	}
+	slices.SortFunc(hits, func(a, b fileHit) int {
+		return cmp.Or(cmp.Compare(a.Distance, b.Distance), cmp.Compare(a.File, b.File), cmp.Compare(a.Pos, b.Pos))
+	})
+	return hits, also, short, true, nil
+}
+
+// allowed are the rows of a part that may be hits, as bits by position in its artifact; nil means all.
+func allowed(p *overlay.Part, plan *lake.Plan, sets []*row.Bitmap) (words []uint64, count int64) {
+	all := sets == nil && p.Whole()
+	for _, f := range p.Files {
+		all = all && plan.Files[f.File].Deletes.Len() == 0
+	}
+	if all {
+		return nil, 0
+	}
+	if len(p.Files) == 1 && p.Files[0].Base == 0 && sets != nil {
+		words = sets[p.Files[0].File].Words(p.Rows())
+	} else {
+		words = make([]uint64, (p.Rows()+63)/64)
+		for _, f := range p.Files {
+			if sets != nil {
+				for pos := range sets[f.File].All() {
+					if at := f.Base + pos; pos < f.Rows {
+						words[at>>6] |= 1 << (at & 63)
+					}
+				}
+				continue
+			}
+			setRange(words, f.Base, f.Base+f.Rows)
+			for pos := range plan.Files[f.File].Deletes.All() {
+				if at := f.Base + pos; pos < f.Rows {
+					words[at>>6] &^= 1 << (at & 63)
+				}
+			}
+		}
+	}
+	for _, w := range words {
+		count += int64(bits.OnesCount64(w))
+	}
+	return words, count
+}
+
+// setRange sets the bits from lo on, below hi.
+func setRange(words []uint64, lo, hi int64) {
+	for at := lo; at < hi; {
+		if at&63 == 0 && hi-at >= 64 {
+			words[at>>6] = math.MaxUint64
+			at += 64
+			continue
+		}
+		words[at>>6] |= 1 << (at & 63)
+		at++
+	}
+}
+
+// bestIndex chooses among the indexes of the column by the metric the one that covers the most rows; of equal ones the kind
+// that is fastest.
+func bestIndex(ctx context.Context, plan *lake.Plan, view *overlay.View, r *NearestRequest) (best *overlay.Index, parts []*overlay.Part, rest []int, err error) {
+	most := int64(-1)
+	for _, x := range view.Indexes() {
+		if !overlay.OfVectors(x.Kind) || x.Columns[0] != r.Field || vector.MetricOf(x.Params) != r.Metric || r.Only != "" && r.Only != x.Name {
+			continue
+		}
+		p, left, err := x.Parts(ctx, plan)
+		if err != nil {
+			return nil, nil, nil, err
+		}
+		rows := int64(0)
+		for _, part := range p {
+			for _, f := range part.Files {
+				rows += f.Rows
+			}
+		}
+		if len(p) == 0 || rows < most || rows == most && speed(x.Kind) >= speed(best.Kind) {
+			continue
+		}
+		best, parts, rest, most = x, p, left, rows
+	}
+	return best, parts, rest, nil
+}
+
+// speed orders the kinds by how fast they find what they find, the fastest first.
+func speed(kind string) int {
+	return slices.Index([]vector.Kind{vector.HNSWTQ8, vector.HNSWTQ4, vector.IVF, vector.IVFTQ8, vector.IVFTQ4, vector.HNSW, vector.IVFFlat, vector.Flat}, vector.Kind(kind))
+}
+
+// access makes hits an access.
+func access(plan *lake.Plan, index string, hits, also []fileHit, rest []int) *Access {
+	a := &Access{Used: []string{index}, Covered: len(plan.Files) - len(rest), Scan: rest}
+	sets := make([]*row.Bitmap, len(plan.Files))
+	for _, h := range append(slices.Clip(hits), also...) {
+		if sets[h.File] == nil {
+			sets[h.File] = row.NewBitmap()
+		}
+		sets[h.File].Add(h.Pos)
+	}
+	for i, s := range sets {
+		if s != nil {
+			a.Fetch = append(a.Fetch, lake.FileRows{File: i, Rows: s})
+			a.Rows += s.Len()
+		}
+	}
+	a.Pruned = a.Covered - len(a.Fetch)
+	if len(rest) > 0 {
+		a.Why = []Reason{{"no index covers the file", len(rest)}}
+	}
+	return a
+}
+
+// maxExact bounds the rows that indexes may be asked for, to know the rows of a filter; a scan of its columns is faster for
+// more.
+const maxExact = 2_000_000
+
+// FilterRows gives the live rows of each file of a plan that an exact filter leaves. ok is false when the indexes cannot
+// tell.
+func FilterRows(ctx context.Context, plan *lake.Plan, filter *predicate.Bound, view *overlay.View) (sets []*row.Bitmap, ok bool, err error) {
+	if view == nil || !filter.IsExact() {
+		return nil, false, nil
+	}
+	c := &chooser{plan: plan, opts: AccessOptions{Hint: UseIndex}, columns: 1}
+	if c.root = c.tree(filter, view); c.root == nil {
+		return nil, false, nil
+	}
+	sets = make([]*row.Bitmap, len(plan.Files))
+	left := int64(maxExact)
+	for i := range plan.Files {
+		if err := ctx.Err(); err != nil {
+			return nil, false, errs.Wrap(errs.Canceled, "search.filter", err)
+		}
+		e := &evaluation{c: c, ctx: ctx, f: &plan.Files[i], open: map[*overlay.Index]*overlay.OnFile{}}
+		n, known, err := e.postings(c.root)
+		if err != nil || !known {
+			return nil, false, err
+		}
+		if left -= n; left < 0 {
+			return nil, false, nil
+		}
+		set, known, err := e.exactly(filter, view)
+		if err != nil || !known {
+			return nil, false, err
+		}
+		set = set.Clone()
+		set.AndNot(plan.Files[i].Deletes)
+		sets[i] = set
+	}
+	return sets, true, nil
+}
