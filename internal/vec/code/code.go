@@ -62,6 +62,7 @@ type Coder struct {
 	dim    int
 	padded int // dim, rounded up to 64
 	turn   rotation
+	ones   []int8 // padded
 }
 
 // New makes a coder for vectors of dim elements. For Cosine the caller normalises rows and queries. Unsupported when the
@@ -80,6 +81,10 @@ func New(kind Kind, metric vec.Metric, dim int, seed uint64) (*Coder, error) {
 	c := &Coder{kind: kind, metric: metric, dim: dim, padded: (dim + wordBits - 1) / wordBits * wordBits}
 	if kind != Float32 {
 		c.turn = newRotation(dim, seed)
+		c.ones = make([]int8, c.padded)
+		for i := range c.ones {
+			c.ones[i] = 1
+		}
 	}
 	return c, nil
 }

@@ -501,3 +501,31 @@ func BenchmarkPack(b *testing.B) {
 		}
 	}
 }
+
+// FuzzRows takes any bytes for rows and their factors.
+func FuzzRows(f *testing.F) {
+	f.Add(uint8(1), uint16(3), bytes.Repeat([]byte{0x5a}, 200))
+	f.Add(uint8(3), uint16(100), bytes.Repeat([]byte{0xff, 0x7f}, 300))
+	f.Fuzz(func(t *testing.T, kind uint8, dim uint16, b []byte) {
+		c, err := code.New(code.Kind(kind%4), vec.MetricL2, int(dim%200)+1, 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		n := len(b) / (c.RowBytes() + 1)
+		rows, rest := b[:n*c.RowBytes()], b[n*c.RowBytes():]
+		factors := make([]code.Factor, n)
+		for i := range factors {
+			factors[i] = code.Factor{Scale: float32(rest[i]), Norm: float32(rest[n-1-i])}
+		}
+		out := make([]float32, n)
+		for i := range n {
+			c.QueryOf(rows[i*c.RowBytes():][:c.RowBytes()], factors[i]).Distances(rows, factors, out)
+			c.Unpack(make([]float32, c.Dim()), rows[i*c.RowBytes():][:c.RowBytes()])
+			for _, d := range out {
+				if d < 0 || d != d && c.Kind() != code.Float32 {
+					t.Fatalf("a distance of %v", d)
+				}
+			}
+		}
+	})
+}

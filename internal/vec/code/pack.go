@@ -71,6 +71,14 @@ func pack8(x []float32, row []byte) float64 {
 	return dot
 }
 
+// signed takes 128 off each byte, eight at once; the lengths are equal and a multiple of 8.
+func signed(dst []int8, row []byte) {
+	d := unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(dst))), len(dst))
+	for i := 0; i+8 <= len(row) && i+8 <= len(d); i += 8 {
+		binary.NativeEndian.PutUint64(d[i:], binary.NativeEndian.Uint64(row[i:])^0x8080808080808080)
+	}
+}
+
 // pack4 fills a row of TQ4. Times scale the elements have a variance of 1.
 func pack4(x []float32, row []byte, scale float32) float64 {
 	for i := range row {

@@ -121,13 +121,10 @@ func (c *Coder) QueryOfInto(q *Query, row []byte, f Factor) {
 		q.floats = append(q.floats, floats(row)...)
 	case TQ8:
 		q.ints = resize(q.ints, c.padded)
-		var sum int32
-		for i, b := range row[:len(q.ints)] {
-			k := int32(b) - zero8
-			q.ints[i] = int8(k)
-			sum += k
-		}
-		q.shift = sum * zero8
+		signed(q.ints, row)
+		var sum [1]int32
+		kernel.DotU8(c.ones, row, sum[:])
+		q.shift = (sum[0] - zero8*int32(c.padded)) * zero8
 	case TQ4:
 		q.ints = resize(q.ints, c.padded)
 		var sum int32

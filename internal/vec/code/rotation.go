@@ -16,8 +16,6 @@ type rotation struct {
 	signs  [3][]float32 // +1 or -1, divided by the square root of window for elements inside
 }
 
-const rounds = 3
-
 func newRotation(dim int, seed uint64) rotation {
 	r := rotation{dim: dim, window: 1}
 	for r.window*2 <= dim {
