@@ -81,19 +81,51 @@ func halfDot(query []float32, rows []uint16, ids []uint32, out []float32) {
 	}
 }
 func dotU8(query []int8, codes []byte, ids []uint32, out []int32) {
-	everyRow(query, codes, len(query), ids, out, pairU8)
+	switch {
+	case len(out) == 0:
+	case level == Plain || len(query) == 0:
+		everyRow(query, codes, len(query), ids, out, pairU8)
+	case level == AVX2:
+		dotU8AVX2(&query[0], &codes[0], unsafe.SliceData(ids), len(out), len(query), &out[0])
+	default:
+		dotU8AVX512(&query[0], &codes[0], unsafe.SliceData(ids), len(out), len(query), &out[0])
+	}
 }
 
 func dot4(query []int8, levels *[16]byte, codes []byte, ids []uint32, out []int32) {
-	plainDot4(query, levels, codes, ids, out)
+	switch {
+	case len(out) == 0:
+	case level == Plain || len(query) == 0:
+		plainDot4(query, levels, codes, ids, out)
+	case level == AVX2:
+		dot4AVX2(&query[0], &codes[0], unsafe.SliceData(ids), len(out), len(query)/2, &out[0], levels)
+	default:
+		dot4AVX512(&query[0], &codes[0], unsafe.SliceData(ids), len(out), len(query)/2, &out[0], levels)
+	}
 }
 
 func hamming(query, codes []byte, ids []uint32, out []uint32) {
-	everyRow(query, codes, len(query), ids, out, pairHamming)
+	switch {
+	case len(out) == 0:
+	case level == Plain || len(query) == 0:
+		everyRow(query, codes, len(query), ids, out, pairHamming)
+	case level == AVX2:
+		hammingAVX2(&query[0], &codes[0], unsafe.SliceData(ids), len(out), len(query), &out[0])
+	default:
+		hammingAVX512(&query[0], &codes[0], unsafe.SliceData(ids), len(out), len(query), &out[0])
+	}
 }
 
 func overlap(query, codes []byte, ids []uint32, out []uint32) {
-	everyRow(query, codes, len(query), ids, out, pairOverlap)
+	switch {
+	case len(out) == 0:
+	case level == Plain || len(query) == 0:
+		everyRow(query, codes, len(query), ids, out, pairOverlap)
+	case level == AVX2:
+		overlapAVX2(&query[0], &codes[0], unsafe.SliceData(ids), len(out), len(query), &out[0])
+	default:
+		overlapAVX512(&query[0], &codes[0], unsafe.SliceData(ids), len(out), len(query), &out[0])
+	}
 }
 
 func scanBlock(tables, block []byte, out *[BlockRows]uint32) { plainScanBlock(tables, block, out) }

@@ -61,13 +61,7 @@ func floats(g *gen) {
 // masks puts eight words of ones between eight of zeros and eight of ones: a window on them is a mask of the first or the
 // last n of eight lanes.
 func (g *gen) masks() {
-	g.StaticGlobal("lanes")
-	g.DataAttributes(8 | 16) // RODATA, NOPTR
-	for i, v := range []uint64{0, ^uint64(0), 0} {
-		for j := range 4 {
-			g.AddDatum(i*32+j*8, operand.U64(v))
-		}
-	}
+	g.table("lanes", 0, 0, 0, 0, ^uint64(0), ^uint64(0), ^uint64(0), ^uint64(0), 0, 0, 0, 0)
 }
 
 func setupFloat(k *kernel, stride reg.GPVirtual) {

@@ -23,6 +23,7 @@ var subjects = []struct {
 	make func(*gen)
 }{
 	{"asmfloat", floats},
+	{"asmcode", codes},
 }
 
 // gen is the file being made.
