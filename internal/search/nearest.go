@@ -64,7 +64,7 @@ const (
 
 // FindNearest asks the indexes of a column. ok is false when they cannot tell, or a scan is as good.
 func FindNearest(ctx context.Context, plan *lake.Plan, view *overlay.View, r NearestRequest) (n *Nearest, ok bool, err error) {
-	if view == nil || r.K < 1 || r.K > kMost || len(plan.Files) == 0 {
+	if !CanRank(view, r) || len(plan.Files) == 0 {
 		return nil, false, nil
 	}
 	x, parts, rest, err := bestIndex(ctx, plan, view, &r)
@@ -222,7 +222,7 @@ func setRange(words []uint64, lo, hi int64) {
 func bestIndex(ctx context.Context, plan *lake.Plan, view *overlay.View, r *NearestRequest) (best *overlay.Index, parts []*overlay.Part, rest []int, err error) {
 	most := int64(-1)
 	for _, x := range view.Indexes() {
-		if !overlay.OfVectors(x.Kind) || x.Columns[0] != r.Field || vector.MetricOf(x.Params) != r.Metric || r.Only != "" && r.Only != x.Name {
+		if !r.isBy(x) {
 			continue
 		}
 		p, left, err := x.Parts(ctx, plan)
@@ -308,4 +308,14 @@ func FilterRows(ctx context.Context, plan *lake.Plan, filter *predicate.Bound, v
 		sets[i] = set
 	}
 	return sets, true, nil
+}
+
+// CanRank tells whether some index may answer a request, without opening any.
+func CanRank(view *overlay.View, r NearestRequest) bool {
+	return view != nil && r.K >= 1 && r.K <= kMost && slices.ContainsFunc(view.Indexes(), r.isBy)
+}
+
+// isBy tells whether an index is of the column and by the metric.
+func (r *NearestRequest) isBy(x *overlay.Index) bool {
+	return overlay.OfVectors(x.Kind) && x.Columns[0] == r.Field && vector.MetricOf(x.Params) == r.Metric && (r.Only == "" || r.Only == x.Name)
 }

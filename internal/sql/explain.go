@@ -84,6 +84,9 @@ func (q *statement) explain(c *cursor) (*Result, error) {
 		say("%s", n)
 	}
 	for _, op := range []string{"<->", "<#>", "<=>", "<+>", "<~>", "<%>"} {
+		if q.ranked {
+			break
+		}
 		if strings.Contains(text, op) || op == "<->" && strings.Contains(strings.ToLower(text), "vector_search") {
 			say("vector distance %s: exact, over every row that the filter leaves; no index", op)
 		}

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/overlakedb/overlake/internal/errs"
+	"github.com/overlakedb/overlake/internal/index/vector"
 	"github.com/overlakedb/overlake/internal/lake"
 	"github.com/overlakedb/overlake/internal/overlay"
 	"github.com/overlakedb/overlake/internal/predicate"
@@ -41,15 +42,16 @@ func (q *statement) createIndex(c *cursor) (*Result, error) {
 			return nil, err
 		}
 		spec.Kind = strings.ToLower(spec.Kind)
-		switch spec.Kind {
-		case "bitmap", "composite", "bloom":
-		case "btree", "hash": // what PostgreSQL's tools write; the bitmap index answers the same questions
+		switch {
+		case overlay.IsKind(spec.Kind), spec.Kind == "composite":
+		case spec.Kind == "btree", spec.Kind == "hash": // what PostgreSQL's tools write; the bitmap index answers the same questions
 			spec.Kind = overlay.Bitmap
 		default:
-			return nil, errs.Wrap(errs.Unsupported, "sql.index", lex.At(c.text, at, "there is no index of kind "+spec.Kind), errs.Hint("write USING bitmap, composite or bloom"))
+			return nil, errs.Wrap(errs.Unsupported, "sql.index", lex.At(c.text, at, "there is no index of kind "+spec.Kind), errs.Hint("write USING %s", strings.Join(overlay.Kinds(), ", ")))
 		}
 	}
-	if spec.Columns, err = c.indexColumns(); err != nil {
+	metric := ""
+	if spec.Columns, metric, err = c.indexColumns(overlay.OfVectors(spec.Kind)); err != nil {
 		return nil, err
 	}
 	async := false
@@ -57,6 +59,15 @@ func (q *statement) createIndex(c *cursor) (*Result, error) {
 		if spec.Params, async, err = c.indexParams(); err != nil {
 			return nil, err
 		}
+	}
+	if metric != "" {
+		if m, ok := spec.Params["metric"]; ok {
+			return nil, errs.New(errs.Invalid, "sql.index", "the operator class says "+metric+", and WITH says metric = "+m, errs.Hint("leave one of them out"))
+		}
+		if spec.Params == nil {
+			spec.Params = map[string]string{}
+		}
+		spec.Params["metric"] = metric
 	}
 	if c.peek().Is("WHERE") || c.peek().Is("INCLUDE") || c.peek().Is("TABLESPACE") || c.peek().Is("NULLS") {
 		return nil, errs.Wrap(errs.Unsupported, "sql.index", lex.At(c.text, c.peek().Start, strings.ToUpper(c.peek().Text)+" in CREATE INDEX is not supported"))
@@ -93,55 +104,63 @@ func indexError(err error, name string) error {
 }
 
 // indexColumns reads the columns of CREATE INDEX. Order and operator classes that other databases know are refused unless
-// they say what holds anyway.
-func (c *cursor) indexColumns() ([]string, error) {
+// they say what holds anyway; of an index of vectors the operator class says the metric.
+func (c *cursor) indexColumns(vectors bool) (out []string, metric string, err error) {
 	if err := c.expect("("); err != nil {
-		return nil, err
+		return nil, "", err
 	}
-	var out []string
 	for {
 		at := c.peek().Start
 		expression := func() error {
 			return errs.Wrap(errs.Unsupported, "sql.index", lex.At(c.text, at, "indexes on expressions are not supported"), errs.Hint("name a column"))
 		}
 		if c.peek().Is("(") {
-			return nil, expression()
+			return nil, "", expression()
 		}
 		name, err := c.name("a column")
 		if err != nil {
-			return nil, err
+			return nil, "", err
 		}
 		if c.peek().Kind == lex.Op || c.peek().Is("(") || c.peek().Is("::") || c.peek().Is("[") {
-			return nil, expression()
+			return nil, "", expression()
 		}
 		if c.peek().Is("COLLATE") {
-			return nil, errs.Wrap(errs.Unsupported, "sql.index", lex.At(c.text, c.peek().Start, "COLLATE in CREATE INDEX is not supported: text is compared byte by byte"))
+			return nil, "", errs.Wrap(errs.Unsupported, "sql.index", lex.At(c.text, c.peek().Start, "COLLATE in CREATE INDEX is not supported: text is compared byte by byte"))
 		}
 		out = append(out, name)
+		if t := c.peek(); vectors && t.IsIdent() && !t.Is("ASC") && !t.Is("DESC") && !t.Is("NULLS") {
+			m, ok := vector.ParseMetric(t.Name())
+			if !ok {
+				return nil, "", errs.Wrap(errs.Unsupported, "sql.index", lex.At(c.text, t.Start, "operator class "+t.Name()+" is not supported"),
+					errs.Hint("write vector_l2_ops, vector_cosine_ops, vector_ip_ops or vector_l1_ops"))
+			}
+			metric = m.String()
+			c.next()
+		}
 		c.accept("ASC")
 		if c.accept("NULLS") && !c.accept("LAST") && !c.accept("FIRST") {
-			return nil, c.errorf("expected FIRST or LAST")
+			return nil, "", c.errorf("expected FIRST or LAST")
 		}
 		switch {
 		case c.accept(","):
 			continue
 		case c.accept(")"):
-			return out, nil
+			return out, metric, nil
 		case c.peek().Is("DESC"):
 			c.next() // an index is read from both ends
 			if c.accept("NULLS") && !c.accept("LAST") && !c.accept("FIRST") {
-				return nil, c.errorf("expected FIRST or LAST")
+				return nil, "", c.errorf("expected FIRST or LAST")
 			}
 			if c.accept(",") {
 				continue
 			}
 			if c.accept(")") {
-				return out, nil
+				return out, metric, nil
 			}
 		case c.peek().IsIdent():
-			return nil, errs.Wrap(errs.Unsupported, "sql.index", lex.At(c.text, c.peek().Start, "operator class "+c.peek().Name()+" is not supported"))
+			return nil, "", errs.Wrap(errs.Unsupported, "sql.index", lex.At(c.text, c.peek().Start, "operator class "+c.peek().Name()+" is not supported"))
 		}
-		return nil, c.errorf("expected , or )")
+		return nil, "", c.errorf("expected , or )")
 	}
 }
 

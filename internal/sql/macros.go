@@ -12,7 +12,8 @@ import (
 // The search functions are written in SQL: each becomes the SELECT that it means, and that SELECT is then rewritten like
 // any other. So they have no behaviour of their own.
 //
-//	vector_search(table, column, vector, k [, metric => 'l2'] [, filter => '…'])            columns of the table, distance
+//	vector_search(table, column, vector, k [, metric => 'l2'] [, filter => '…'] [, ef_search, probes, rerank, exact])
+//	                                                                                        columns of the table, distance
 //	bm25_search(table, column, query, k [, filter => '…'] [, bm25 options])                  columns of the table, score
 //	hybrid_search(table, text column, query, vector column, vector, k [, metric, filter, rrf_k, depth, bm25 options])
 //	rrf(rank, rank … [, k => 60] [, depth => 1000])     Σ 1/(k + position), each rank a distance or a bm25(…)
@@ -242,9 +243,28 @@ func (c *call) textOptions() string {
 
 func vectorSearch(_ *statement, c *call) (string, error) {
 	c.want("table", "column", "vector", "k")
-	table, column, op, filter := c.names(0), c.names(1), c.metric(), c.filter()
-	return fmt.Sprintf("(SELECT *, %s %s (%s) AS distance FROM %s WHERE %s IS NOT NULL%s ORDER BY distance LIMIT (%s))",
-		column, op, c.expr(2), table, column, filter, c.expr(3)), c.err
+	table, column, op, filter, effort := c.names(0), c.names(1), c.metric(), c.filter(), c.effort()
+	return fmt.Sprintf("(SELECT *, %s %s (%s) AS distance FROM %s WHERE %s IS NOT NULL%s%s ORDER BY distance LIMIT (%s))",
+		column, op, c.expr(2), table, column, filter, effort, c.expr(3)), c.err
+}
+
+// effort takes the options that say how much a search of an index does, as a condition that is true.
+func (c *call) effort() string {
+	var list []string
+	for _, name := range []string{"ef_search", "probes", "rerank", "exact"} {
+		v := strings.ToLower(c.option(name))
+		if v == "" {
+			continue
+		}
+		if err := checkEffort(name, v); err != nil {
+			return c.fail("%s: %v", c.name, err)
+		}
+		list = append(list, name+"="+v)
+	}
+	if list == nil {
+		return ""
+	}
+	return " AND " + effortFunction + "('" + strings.Join(list, " ") + "')"
 }
 
 func bm25Search(_ *statement, c *call) (string, error) {

@@ -197,6 +197,12 @@ func (r *resolver) queryNode(n node, with *ctes, outer *scope) error {
 			}
 		}
 		if sql == "" && !outerJoin && prunable(n, s, sc) {
+			var err error
+			if sql, err = r.nearest(n, s, sc); err != nil {
+				return err
+			}
+		}
+		if sql == "" && !outerJoin && prunable(n, s, sc) {
 			more, err := r.joinFilter(n, s, sc)
 			if err != nil {
 				return err
@@ -454,6 +460,15 @@ func (r *resolver) replaceTable(s *source, parts int, sql string) error {
 
 // tableEdit puts a scan of the table in the place of its name, or the expression that does as well.
 func (r *resolver) tableEdit(s *source, filter predicate.Expr, sql string) (err error) {
+	if p := r.q.places; p != nil && p.plan != nil && location(s.node) == p.at {
+		var ok bool
+		if sql, ok, err = r.q.placed(s.base, s.ref, p.plan); err != nil {
+			return err
+		}
+		if ok {
+			p.plan = nil // met
+		}
+	}
 	if sql == "" {
 		if sql, err = r.q.scan(s.base, s.ref, filter, s.used); err != nil {
 			return err

@@ -37,14 +37,21 @@ func (q *statement) scan(t *lake.Table, ref lake.Ref, filter predicate.Expr, use
 	if err != nil {
 		return "", err
 	}
-	info := scanInfo{id: t.Ident(), plan: plan, via: "read_parquet"}
+	info := scanInfo{id: t.Ident(), plan: plan}
 	if filter != nil {
 		info.filter = filter.String()
 	}
-	defer func() { q.scans = append(q.scans, info) }()
 	if info.access, err = q.access(t, ref, plan, filter, used); err != nil {
 		return "", err
 	}
+	return q.assemble(t, ref, info)
+}
+
+// assemble gives a table as its access says: the rows to fetch, and the files to scan.
+func (q *statement) assemble(t *lake.Table, ref lake.Ref, info scanInfo) (sql string, err error) {
+	plan := info.plan
+	info.via = "read_parquet"
+	defer func() { q.scans = append(q.scans, info) }()
 	fetch, rest := "", plan
 	if a := info.access; a != nil && len(a.Scan) < len(plan.Files) {
 		rest = plan.Only(a.Scan)
@@ -62,7 +69,7 @@ func (q *statement) scan(t *lake.Table, ref lake.Ref, filter predicate.Expr, use
 		}
 		return emptyScan(plan.Schema)
 	}
-	read, via, err := q.read(t, ref, rest)
+	read, via, err := q.read(t, ref, rest, "")
 	if err != nil {
 		return "", err
 	}
@@ -87,8 +94,9 @@ func (q *statement) fetch(t *lake.Table, ref lake.Ref, plan *lake.Plan, a *searc
 }
 
 // read gives the live rows of a plan's files as a SELECT: read_parquet over them, with the table's columns by field id, and a
-// predicate for deleted rows where there are any. Files that DuckDB cannot map or reach are read by the lake and fed in.
-func (q *statement) read(t *lake.Table, ref lake.Ref, plan *lake.Plan) (sql, via string, err error) {
+// predicate for deleted rows where there are any. Files that DuckDB cannot map or reach are read by the lake and fed in. also
+// is what is selected besides of read_parquet.
+func (q *statement) read(t *lake.Table, ref lake.Ref, plan *lake.Plan, also string) (sql, via string, err error) {
 	paths, direct, err := q.paths(t, plan)
 	if err != nil {
 		return "", "", err
@@ -111,7 +119,7 @@ func (q *statement) read(t *lake.Table, ref lake.Ref, plan *lake.Plan) (sql, via
 	}
 	var b strings.Builder
 	// The SELECT around it hides read_parquet's virtual columns: filename would tell the engine's secret path.
-	b.WriteString("SELECT *" + replaced(plan) + " FROM read_parquet(" + q.hide(paths) + ", schema = " + q.hide(columns) + ")")
+	b.WriteString("SELECT *" + replaced(plan) + also + " FROM read_parquet(" + q.hide(paths) + ", schema = " + q.hide(columns) + ")")
 	if plan.Deleted > 0 {
 		files := make([]engine.LiveFile, len(plan.Files))
 		for i := range plan.Files {

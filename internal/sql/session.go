@@ -41,13 +41,14 @@ type Env struct {
 	mu      sync.Mutex
 	scorers map[int64]*bm25.Scorer
 	last    int64
+	scalars map[string]bool // functions that make one value of each row
 }
 
 // NewEnv prepares an engine for sessions over a catalog. export lists the directories that COPY TO may write into.
 func NewEnv(db *engine.DB, catalog lake.Catalog, overlays *overlay.Set, export []string) (*Env, error) {
 	e := &Env{engine: db, catalog: catalog, overlays: overlays, export: export, texts: search.NewTextCache(),
 		paths: newPaths(maxPaths), scorers: map[int64]*bm25.Scorer{}}
-	return e, errors.Join(registerVectors(db), e.registerText())
+	return e, errors.Join(registerVectors(db), e.registerText(), registerEffort(db))
 }
 
 // Session carries what statements of one user share: the current schema and the settings. It is safe for concurrent use;
@@ -109,6 +110,10 @@ type statement struct {
 	hinted     *search.AccessOptions
 	lists      []standIn // long lists that are out of the text
 	hintMet    bool      // the index that the hint names is there
+
+	hintedEffort map[string]string // what a hint says about searches of vectors
+	places       *places           // what is added to a table, in a query aside
+	ranked       bool              // an index of vectors was used
 }
 
 func (q *statement) close() {

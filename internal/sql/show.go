@@ -271,6 +271,13 @@ var settings = []setting{
 	{name: "bm25.analyzer", fallback: "standard", doc: "analyzer of bm25 and match without the option analyzer", check: func(v string) error { _, err := analysis.Find(v); return err }},
 	{name: "bm25.b", fallback: "0.75", doc: "length normalisation of bm25", check: floatIn(0, 1)},
 	{name: "bm25.k1", fallback: "1.2", doc: "term saturation of bm25", check: floatIn(0, 1000)},
+	{name: "hnsw.ef_search", doc: "candidates of a search in a graph of vectors, 1 to 100000; empty: what the index says", check: effortIn("ef_search")},
+	{name: "hnsw.iterative_scan", fallback: "strict_order", doc: "for pgvector's clients: a search always goes on until it has the rows that are wanted, in strict order", check: oneOf("off", "relaxed_order", "strict_order")},
+	{name: "hnsw.max_scan_tuples", fallback: "20000", doc: "for pgvector's clients: a search always goes on until it has the rows that are wanted", check: intIn(1, 1<<31-1)},
+	{name: "hnsw.scan_mem_multiplier", fallback: "1", doc: "for pgvector's clients: memory of searches is bounded by the budget of the warehouse", check: floatIn(1, 1000)},
+	{name: "ivfflat.iterative_scan", fallback: "relaxed_order", doc: "for pgvector's clients, as hnsw.iterative_scan", check: oneOf("off", "relaxed_order", "strict_order")},
+	{name: "ivfflat.max_probes", fallback: "32768", doc: "for pgvector's clients: a search probes as many lists as it needs", check: intIn(1, 32768)},
+	{name: "ivfflat.probes", doc: "lists of a search in an index of lists of vectors, 1 to 1048576; empty: what the index says", check: effortIn("probes")},
 	{name: "max_queries", doc: "queries that run at once (set when the warehouse is opened)", fixed: func(s *Session) string { return strconv.Itoa(s.env.engine.Config().MaxQueries) }},
 	{name: "memory_limit", doc: "bytes of memory for queries (set when the warehouse is opened)", fixed: func(s *Session) string { return strconv.FormatInt(s.env.engine.Config().MemoryLimit, 10) }},
 	{name: "search_path", fallback: "", doc: "current schema; USE is the same", fixed: func(s *Session) string { s.mu.Lock(); defer s.mu.Unlock(); return s.schema }},
@@ -278,6 +285,21 @@ var settings = []setting{
 	{name: "timezone", doc: "time zone of timestamps", fixed: func(*Session) string { return "UTC" }},
 	{name: "use_index", fallback: "auto", doc: "auto: where it is cheaper; on: wherever an index covers; off: nowhere. A comment /*+ index(name) */ or /*+ no_index */ in a statement goes before",
 		check: oneOf("auto", "on", "off")},
+	{name: "vector.exact", fallback: "off", doc: "on: an index of vectors compares all rows that may be hits", check: oneOf("on", "off")},
+	{name: "vector.rerank", doc: "candidates of an index of vectors that are compared in full, 1 to 100000; empty: what the index says", check: effortIn("rerank")},
+}
+
+func effortIn(name string) func(string) error {
+	return func(v string) error { return checkEffort(name, v) }
+}
+
+func intIn(lo, hi int) func(string) error {
+	return func(v string) error {
+		if n, err := strconv.Atoi(v); err != nil || n < lo || n > hi {
+			return errs.Newf(errs.Invalid, "sql.set", "the value must be a whole number from %d to %d", lo, hi)
+		}
+		return nil
+	}
 }
 
 // Settings gives name, default and description of every setting, for documentation.
@@ -300,9 +322,6 @@ func findSetting(name string) (*setting, error) {
 	hint := errs.Hint("SHOW ALL lists the settings")
 	if near := errs.Nearest(name, names, 3); near != "" {
 		hint = errs.Hint("did you mean %s?", near)
-	}
-	if strings.HasPrefix(name, "hnsw.") || strings.HasPrefix(name, "ivfflat.") {
-		return nil, errs.New(errs.Unsupported, "sql.set", "there are no vector indexes in this version, so their settings would do nothing", errs.On(name))
 	}
 	return nil, errs.New(errs.NotFound, "sql.set", "there is no such setting", errs.On(name), hint)
 }

@@ -1,0 +1,727 @@
+package sql
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/apache/arrow-go/v18/arrow"
+	"github.com/apache/arrow-go/v18/arrow/array"
+
+	"github.com/overlakedb/overlake/internal/datafile"
+	"github.com/overlakedb/overlake/internal/declared"
+	"github.com/overlakedb/overlake/internal/engine"
+	"github.com/overlakedb/overlake/internal/errs"
+	"github.com/overlakedb/overlake/internal/lake"
+	"github.com/overlakedb/overlake/internal/overlay"
+	"github.com/overlakedb/overlake/internal/predicate"
+	"github.com/overlakedb/overlake/internal/row"
+	"github.com/overlakedb/overlake/internal/search"
+	"github.com/overlakedb/overlake/internal/sql/lex"
+	"github.com/overlakedb/overlake/internal/vec"
+	"github.com/overlakedb/overlake/internal/vec/pgvector"
+)
+
+// ORDER BY distance LIMIT n of a table with an index of vectors. In the table's place come the rows that the index names,
+// and the files that it does not cover; the statement stays as it is, so distances, order and WHERE are the engine's.
+//
+// Which rows may be named is known before the index is asked, so that n of them come back: those of the indexes of WHERE
+// where these know, else those that the engine finds for FROM and WHERE in a query of its own, without the vectors.
+
+// nearestQuery is ORDER BY distance LIMIT n as a SELECT says it.
+type nearestQuery struct {
+	column string
+	metric vec.Metric
+	query  []float32
+	rows   int64 // LIMIT and OFFSET
+	ties   bool  // more follows in ORDER BY
+}
+
+// distances are the functions by which rows can be ranked, as the engine knows them.
+var distances = map[string]vec.Metric{
+	"<->": vec.MetricL2, "l2_distance": vec.MetricL2, "vector_l2_distance": vec.MetricL2, "halfvec_l2_distance": vec.MetricL2, "vector_l2_squared_distance": vec.MetricL2, "halfvec_l2_squared_distance": vec.MetricL2,
+	negativeDot: vec.MetricDot, "vector_negative_inner_product": vec.MetricDot, "halfvec_negative_inner_product": vec.MetricDot,
+	"<=>": vec.MetricCosine, "cosine_distance": vec.MetricCosine, "vector_cosine_distance": vec.MetricCosine, "halfvec_cosine_distance": vec.MetricCosine,
+	"<+>": vec.MetricL1, "l1_distance": vec.MetricL1, "vector_l1_distance": vec.MetricL1, "halfvec_l1_distance": vec.MetricL1,
+}
+
+// nearest gives an expression for FROM, or "" when the SELECT is not of these or no index can tell.
+func (r *resolver) nearest(n node, s *source, sc *scope) (string, error) {
+	q := r.q
+	nq := q.nearestOf(n, s, sc)
+	if nq == nil {
+		return "", nil
+	}
+	opts, err := q.hint()
+	if err != nil || opts.Hint == search.NoIndex {
+		return "", err
+	}
+	v, err := q.view(s.base, s.ref)
+	if v == nil || err != nil || !slices.ContainsFunc(v.Indexes(), func(x *overlay.Index) bool { return overlay.OfVectors(x.Kind) }) {
+		return "", err
+	}
+	var filter predicate.Expr
+	effort, err := q.effort()
+	if err != nil {
+		return "", err
+	}
+	exact, filtered := true, len(sc.sources) > 1
+	p := &pusher{q: q, s: s, sc: sc}
+	for _, c := range conjuncts(child(n, "where_clause")) {
+		if isEffort(c, &effort) || c == nil {
+			continue
+		}
+		e, ok := p.expr(c)
+		if not, is := e.(predicate.Not); is {
+			if x, is := not.X.(predicate.IsNull); is && x.Column == nq.column {
+				continue // a row without a vector has no distance
+			}
+		}
+		filtered = true
+		filter, exact = conjoin(filter, e), exact && ok
+	}
+	plan, err := s.base.Plan(q.ctx, s.ref, filter)
+	if err != nil || len(plan.Files) == 0 {
+		return "", err
+	}
+	at := slices.IndexFunc(plan.Schema.Fields(), func(f arrow.Field) bool { return f.Name == nq.column })
+	field := plan.Schema.Field(at)
+	if d, ok := declared.Of(field); ok && d.N > 0 && d.N != len(nq.query) {
+		return "", nil // the engine tells
+	}
+	request := search.NearestRequest{Field: datafile.FieldID(field), Metric: nq.metric, Query: nq.query, K: int(nq.rows), Ties: nq.ties, Effort: effort, Forced: opts.Hint == search.UseIndex}
+	if opts.Only != "" {
+		if k := slices.IndexFunc(v.Indexes(), func(x *overlay.Index) bool { return strings.EqualFold(x.Name, opts.Only) }); k >= 0 {
+			if !overlay.OfVectors(v.Indexes()[k].Kind) {
+				return "", nil
+			}
+			request.Only, q.hintMet = v.Indexes()[k].Name, true
+		}
+	}
+	if !search.CanRank(v, request) {
+		return "", nil
+	}
+	how := ""
+	if filtered {
+		if len(sc.sources) == 1 && exact {
+			bound, err := s.base.Bind(s.ref, filter)
+			if err != nil {
+				return "", err
+			}
+			sets, ok, err := search.FilterRows(q.ctx, plan, bound, v)
+			if err != nil {
+				return "", err
+			}
+			if ok {
+				request.Allowed, how = sets, "rows of WHERE by index"
+			}
+		}
+		if request.Allowed == nil {
+			if request.Allowed, err = r.qualifying(n, s, sc, plan, nq.column); err != nil || request.Allowed == nil {
+				return "", err
+			}
+			how = "rows of WHERE by a query of their own"
+		}
+	}
+	found, ok, err := search.FindNearest(q.ctx, plan, v, request)
+	if err != nil && errs.Is(err, errs.Invalid) {
+		err, ok = nil, false // the engine tells where
+	}
+	if err != nil || !ok {
+		return "", err
+	}
+	info := scanInfo{id: s.base.Ident(), plan: plan, access: found.Access}
+	if filter != nil {
+		info.filter = filter.String()
+	}
+	note := fmt.Sprintf("vector %s %s.%s: index %s (%s), %d parts, %s, %d candidates, %d distances", nq.metric, s.id, nq.column, found.Index, found.Kind, found.Parts,
+		found.Work.Strategy, found.Access.Rows, found.Work.Distances)
+	if found.Work.Reranked > 0 {
+		note += fmt.Sprintf(" of which %d in full", found.Work.Reranked)
+	}
+	if how != "" {
+		allowed := int64(0)
+		for _, a := range request.Allowed {
+			allowed += a.Len()
+		}
+		note += fmt.Sprintf("; %d %s", allowed, how)
+	}
+	q.notes = append(q.notes, note)
+	q.ranked = true
+	return q.assemble(s.base, s.ref, info)
+}
+
+func conjoin(a, b predicate.Expr) predicate.Expr {
+	if a == nil {
+		return b
+	}
+	return predicate.Conjoin(a, b)
+}
+
+// nearestOf reads ORDER BY distance LIMIT n of a SELECT that makes one row of each row.
+func (q *statement) nearestOf(n node, s *source, sc *scope) *nearestQuery {
+	if len(list(n, "group_expressions")) > 0 || len(list(n, "group_sets")) > 0 || str(n, "aggregate_handling") != "STANDARD_HANDLING" || n["having"] != nil || n["qualify"] != nil {
+		return nil
+	}
+	var order, limit node
+	for _, m := range list(n, "modifiers") {
+		m, _ := m.(node)
+		switch str(m, "type") {
+		case "ORDER_MODIFIER":
+			order = m
+		case "LIMIT_MODIFIER":
+			limit = m
+		default:
+			return nil
+		}
+	}
+	orders := list(order, "orders")
+	if len(orders) == 0 || child(limit, "limit") == nil {
+		return nil
+	}
+	first, _ := orders[0].(node)
+	if str(first, "type") == "DESCENDING" || str(first, "null_order") == "NULLS FIRST" {
+		return nil
+	}
+	items := list(n, "select_list")
+	e := child(first, "expression")
+	switch str(e, "class") {
+	case "COLUMN_REF": // by its heading
+		names := list(e, "column_names")
+		name, _ := names[len(names)-1].(string)
+		at := slices.IndexFunc(items, func(x any) bool {
+			item, _ := x.(node)
+			return strings.EqualFold(str(item, "alias"), name)
+		})
+		if at < 0 || len(names) != 1 {
+			return nil
+		}
+		e, _ = items[at].(node)
+	case "CONSTANT": // by its place
+		k, ok := q.constant(e).(int64)
+		if !ok || k < 1 || k > int64(len(items)) {
+			return nil
+		}
+		for _, item := range items[:k] {
+			if x, _ := item.(node); str(x, "class") == "STAR" {
+				return nil
+			}
+		}
+		e, _ = items[k-1].(node)
+	}
+	metric, ok := distances[strings.ToLower(str(e, "function_name"))]
+	args := list(e, "children")
+	if str(e, "class") != "FUNCTION" || !ok || len(args) != 2 || str(e, "schema") != "" || e["filter"] != nil || e["distinct"] == true {
+		return nil
+	}
+	nq := &nearestQuery{metric: metric, ties: len(orders) > 1}
+	p := &pusher{q: q, s: s, sc: sc}
+	for i := range 2 {
+		col, _ := args[i].(node)
+		other, _ := args[1-i].(node)
+		if nq.column, ok = p.column(col); ok {
+			if nq.query, ok = q.vectorConstant(other); ok {
+				break
+			}
+		}
+	}
+	if !ok {
+		return nil
+	}
+	for _, key := range []string{"limit", "offset"} {
+		if e := child(limit, key); e != nil {
+			k, ok := q.constant(e).(int64)
+			if !ok || k < 0 || k > 1<<31 {
+				return nil
+			}
+			nq.rows += k
+		}
+	}
+	if nq.rows == 0 {
+		return nil
+	}
+	for _, item := range items {
+		if x, _ := item.(node); !q.rowByRow(x) {
+			return nil
+		}
+	}
+	return nq
+}
+
+// vectorConstant is the vector that an expression of constants is.
+func (q *statement) vectorConstant(n node) ([]float32, bool) {
+	switch str(n, "class") {
+	case "CONSTANT", "PARAMETER":
+		s, ok := q.constant(n).(string)
+		if !ok {
+			return nil, false
+		}
+		v, err := pgvector.Vector.Parse(s, nil)
+		return v, err == nil
+	case "CAST":
+		return q.vectorConstant(child(n, "child"))
+	case "FUNCTION":
+		args := list(n, "children")
+		switch strings.ToLower(str(n, "function_name")) {
+		case castFunction("vector"), castFunction("halfvec"), floatsFunction:
+			if len(args) == 0 || len(args) > 2 {
+				return nil, false
+			}
+			in, _ := args[0].(node)
+			v, ok := q.vectorConstant(in)
+			if ok && len(args) == 2 {
+				dim, _ := args[1].(node)
+				n, is := q.constant(dim).(int64)
+				ok = is && int(n) == len(v)
+			}
+			if ok && strings.HasSuffix(str(n, "function_name"), "halfvec") {
+				for i := range v {
+					v[i] = vec.Half(v[i])
+				}
+			}
+			return v, ok
+		case "list_value", "array_value":
+			var v []float32
+			for _, a := range args {
+				x, _ := a.(node)
+				f, ok := q.floatConstant(x)
+				if !ok {
+					return nil, false
+				}
+				v = append(v, f)
+			}
+			return v, len(v) > 0
+		}
+	}
+	return nil, false
+}
+
+// floatConstant is the number that an expression of constants is, as an element of a vector.
+func (q *statement) floatConstant(n node) (float32, bool) {
+	if args := list(n, "children"); str(n, "class") == "FUNCTION" && str(n, "function_name") == "-" && len(args) == 1 {
+		x, _ := args[0].(node)
+		f, ok := q.floatConstant(x)
+		return -f, ok
+	}
+	switch v := q.constant(n).(type) {
+	case int64:
+		return float32(v), true
+	case float64:
+		return float32(v), true
+	case predicate.Typed:
+		f, err := strconv.ParseFloat(v.Text, 32)
+		return float32(f), err == nil && v.Type == "decimal"
+	}
+	return 0, false
+}
+
+// rowByRow tells whether an expression of a select list makes one value of each row, whatever other rows are.
+func (q *statement) rowByRow(n node) bool {
+	switch str(n, "class") {
+	case "SUBQUERY", "CONSTANT", "PARAMETER", "COLUMN_REF":
+		return true
+	case "STAR":
+		return rowByRow(n)
+	case "FUNCTION":
+		if op, _ := n["is_operator"].(bool); !op && !q.scalar(str(n, "function_name")) {
+			return false
+		}
+	case "CAST", "OPERATOR", "COMPARISON", "CONJUNCTION", "BETWEEN", "CASE":
+	default:
+		return false
+	}
+	every := true
+	var walk func(v any)
+	walk = func(v any) {
+		switch v := v.(type) {
+		case []any:
+			for _, x := range v {
+				walk(x)
+			}
+		case node:
+			if _, is := v["class"]; is {
+				every = every && q.rowByRow(v)
+				return
+			}
+			for _, x := range v {
+				walk(x)
+			}
+		}
+	}
+	for key, v := range n {
+		if key != "cast_type" {
+			walk(v)
+		}
+	}
+	return every
+}
+
+// scalar tells whether a function of the engine is known to make one value of each row.
+func (q *statement) scalar(name string) bool {
+	e := q.s.env
+	e.mu.Lock()
+	known := e.scalars
+	e.mu.Unlock()
+	if known == nil {
+		rows, err := e.engine.Query(q.ctx, `SELECT function_name FROM duckdb_functions() GROUP BY 1 HAVING bool_and(function_type = 'scalar')`)
+		if err != nil {
+			return false
+		}
+		defer rows.Close()
+		known = map[string]bool{"bm25": true, "match": true}
+		for rows.Next() {
+			if names, ok := rows.Record().Column(0).(*array.String); ok {
+				for i := range names.Len() {
+					known[strings.Clone(names.Value(i))] = true
+				}
+			}
+		}
+		if rows.Err() != nil {
+			return false
+		}
+		e.mu.Lock()
+		e.scalars = known
+		e.mu.Unlock()
+	}
+	return known[strings.ToLower(name)]
+}
+
+// The columns by which a query of its own tells rows.
+const (
+	placeFile = "overlake place: file"
+	placeRow  = "overlake place: row"
+)
+
+// places is what a query of its own adds to a table.
+type places struct {
+	at   int // byte offset of the table's name
+	plan *lake.Plan
+}
+
+// qualifying asks the engine which rows of a table take part in the answer of FROM and WHERE, by the place of their file in
+// the plan; nil when it cannot be asked.
+func (r *resolver) qualifying(n node, s *source, sc *scope, plan *lake.Plan, column string) ([]*row.Bitmap, error) {
+	text, shift, ok := r.fromWhere(s, column)
+	if !ok {
+		return nil, nil
+	}
+	q := r.q
+	t := quoteIdent(s.name)
+	head := "SELECT " + t + "." + quoteIdent(placeFile) + ", " + t + "." + quoteIdent(placeRow) + " "
+	with := r.with()
+	if location(s.node) < len(with) {
+		with = "" // the SELECT is a part of it
+	}
+	aside := &statement{s: q.s, ctx: q.ctx, tables: q.tables, views: q.views, hinted: q.hinted, args: q.args, params: q.params, paramNames: q.paramNames, lists: q.lists}
+	aside.places = &places{at: len(with) + len(head) + location(s.node) - shift, plan: plan}
+	defer aside.close()
+	w := &rewriting{original: with + head + text, text: with + head + text}
+	tree, err := q.s.env.engine.Parse(q.ctx, w.text)
+	if err != nil {
+		return nil, canceled(err)
+	}
+	edits, err := aside.resolve(w.text, tree)
+	if err != nil {
+		return nil, canceled(err)
+	}
+	if aside.places.plan != nil {
+		return nil, nil // the table was not met, or its files are not for the engine to read
+	}
+	w.splice(edits)
+	if q.params > 0 {
+		if err := aside.renumber(w); err != nil {
+			return nil, canceled(err)
+		}
+	} else if err := aside.dropArgs(w); err != nil {
+		return nil, canceled(err)
+	}
+	aside.restoreLists(w)
+	rows, err := q.s.env.engine.Query(q.ctx, w.text, aside.args...)
+	if err != nil {
+		return nil, canceled(err) // the statement itself will tell, if it fails too
+	}
+	defer rows.Close()
+	sets := make([]*row.Bitmap, len(plan.Files))
+	for i := range sets {
+		sets[i] = row.NewBitmap()
+	}
+	var run []int64
+	for rows.Next() {
+		files, ok1 := integers(rows.Record().Column(0))
+		at, ok2 := integers(rows.Record().Column(1))
+		if !ok1 || !ok2 {
+			return nil, errs.New(errs.Internal, "sql.nearest", "the places of rows are no numbers")
+		}
+		for i := 0; i < len(files); {
+			f := files[i]
+			run = run[:0]
+			for ; i < len(files) && files[i] == f; i++ {
+				run = append(run, at[i])
+			}
+			if f >= 0 && f < int64(len(sets)) {
+				sets[f].AddMany(run)
+			}
+		}
+	}
+	if err := rows.Err(); err != nil {
+		return nil, canceled(err)
+	}
+	return sets, nil
+}
+
+// dropArgs drops the parameters by name that a text does not have.
+func (q *statement) dropArgs(w *rewriting) error {
+	tokens, err := lex.Tokens(w.text)
+	if err != nil {
+		return err
+	}
+	used := map[string]bool{}
+	for _, t := range tokens {
+		if t.Kind == lex.Param {
+			used[strings.ToLower(strings.Trim(t.Text[1:], `"`))] = true
+		}
+	}
+	q.args = slices.DeleteFunc(slices.Clone(q.args), func(a Arg) bool { return !used[strings.ToLower(strings.TrimPrefix(a.Name, "$"))] })
+	return nil
+}
+
+// canceled keeps the end of the whole statement; another failure of a query aside is not the user's.
+func canceled(err error) error {
+	if errs.Is(err, errs.Canceled) {
+		return err
+	}
+	return nil
+}
+
+// integers are the values of a column of whole numbers; NULL is -1.
+func integers(a arrow.Array) (out []int64, ok bool) {
+	out = make([]int64, a.Len())
+	for i := range out {
+		if a.IsNull(i) {
+			out[i] = -1
+			continue
+		}
+		switch a := a.(type) {
+		case *array.Int64:
+			out[i] = a.Value(i)
+		case *array.Uint64:
+			out[i] = int64(a.Value(i))
+		case *array.Int32:
+			out[i] = int64(a.Value(i))
+		case *array.Uint32:
+			out[i] = int64(a.Value(i))
+		default:
+			return nil, false
+		}
+	}
+	return out, true
+}
+
+// fromWhere is the text of FROM and WHERE of the SELECT that reads a table, without a first condition that a column is not
+// NULL, and the offset that its places have lost.
+func (r *resolver) fromWhere(s *source, column string) (text string, shift int, ok bool) {
+	i := r.token(location(s.node))
+	if i < 0 {
+		return "", 0, false
+	}
+	from, depth := i, 0
+	for ; from >= 0; from-- {
+		t := r.tokens[from]
+		switch {
+		case t.Is(")") || t.Is("]"):
+			depth++
+		case t.Is("(") || t.Is("["):
+			depth-- // brackets around tables in FROM
+		case depth <= 0 && t.Is("FROM") && !(from > 0 && r.tokens[from-1].Is(".")):
+			depth = 1 << 30
+		}
+		if depth == 1<<30 {
+			break
+		}
+	}
+	if from < 0 {
+		return "", 0, false
+	}
+	end, depth := from+1, 0
+	where := -1
+	for ; end < len(r.tokens); end++ {
+		t := r.tokens[end]
+		switch {
+		case t.Is("(") || t.Is("[") || t.Is("{"):
+			depth++
+			continue
+		case t.Is(")") || t.Is("]") || t.Is("}"):
+			depth--
+		}
+		if depth < 0 {
+			break
+		}
+		if depth > 0 || r.tokens[end-1].Is(".") {
+			continue
+		}
+		if t.Is("WHERE") && where < 0 {
+			where = end
+			continue
+		}
+		if t.Is(";") || t.Is("SELECT") || t.Is("GROUP") && !r.tokens[end-1].Is("WITHIN") || t.Is("HAVING") || t.Is("WINDOW") || t.Is("QUALIFY") || t.Is("ORDER") || t.Is("LIMIT") || t.Is("OFFSET") || t.Is("FETCH") ||
+			t.Is("UNION") || t.Is("INTERSECT") || t.Is("EXCEPT") {
+			break
+		}
+	}
+	if end <= i {
+		return "", 0, false
+	}
+	lo, hi := r.tokens[from].Start, r.tokens[end-1].End
+	text = r.text[lo:hi]
+	if where > 0 {
+		// WHERE column IS NOT NULL AND …, as vector_search writes it: the vectors need not be read for it.
+		k := where + 1
+		for k+2 < end && r.tokens[k+1].Is(".") {
+			k += 2
+		}
+		if k+4 < end && r.tokens[k].IsIdent() && strings.EqualFold(r.tokens[k].Name(), column) && r.tokens[k+1].Is("IS") && r.tokens[k+2].Is("NOT") && r.tokens[k+3].Is("NULL") && r.tokens[k+4].Is("AND") {
+			cut := r.tokens[where].End
+			text = r.text[lo:cut] + " " + r.text[r.tokens[k+4].End:hi]
+		}
+	}
+	return text, lo, true
+}
+
+// with is the text of the WITH that the statement begins with, or nothing.
+func (r *resolver) with() string {
+	if len(r.tokens) == 0 || !r.tokens[0].Is("WITH") {
+		return ""
+	}
+	depth := 0
+	for _, t := range r.tokens {
+		switch {
+		case t.Is("("):
+			depth++
+		case t.Is(")"):
+			depth--
+		case depth == 0 && (t.Is("SELECT") || t.Is("FROM") || t.Is("VALUES") || t.Is("TABLE")):
+			return r.text[:t.Start]
+		}
+	}
+	return ""
+}
+
+// effortFunction carries the effort that vector_search was called with; it is true.
+const effortFunction = "overlake_effort"
+
+func registerEffort(db *engine.DB) error {
+	return db.RegisterScalar(engine.Scalar{Name: effortFunction, Args: []engine.Type{engine.Text}, Returns: engine.Bool,
+		Row: func(i int, _ []engine.Column, out *engine.Output) error { out.Bool(i, true); return nil }})
+}
+
+// isEffort reads a condition that is none but says how much a search does.
+func isEffort(n node, e *search.Effort) bool {
+	args := list(n, "children")
+	if str(n, "class") != "FUNCTION" || str(n, "function_name") != effortFunction || len(args) != 1 {
+		return false
+	}
+	arg, _ := args[0].(node)
+	q := &statement{}
+	s, _ := q.constant(arg).(string)
+	for _, part := range strings.Fields(s) {
+		name, value, _ := strings.Cut(part, "=")
+		setEffort(e, name, value)
+	}
+	return true
+}
+
+// efforts are the names by which the effort of a search is set, with their greatest value.
+var efforts = map[string]int{"ef_search": 100_000, "probes": 1 << 20, "rerank": 100_000}
+
+// setEffort sets one of efforts, or exact, which are checked.
+func setEffort(e *search.Effort, name, value string) {
+	n, _ := strconv.Atoi(value)
+	switch name {
+	case "ef_search":
+		e.Ef = n
+	case "probes":
+		e.Probes = n
+	case "rerank":
+		e.Rerank = n
+	case "exact":
+		e.Exact = value == "true" || value == "on"
+	}
+}
+
+// checkEffort tells why an effort cannot be.
+func checkEffort(name, value string) error {
+	if name == "exact" {
+		return oneOf("true", "false", "on", "off")(value)
+	}
+	most, ok := efforts[name]
+	if !ok {
+		return errs.New(errs.Invalid, "sql.effort", "there is no such effort", errs.On(name), errs.Hint("there are ef_search, probes, rerank and exact"))
+	}
+	if n, err := strconv.Atoi(value); err != nil || n < 1 || n > most {
+		return errs.Newf(errs.Invalid, "sql.effort", "%s is a number from 1 to %d, not %s", name, most, value)
+	}
+	return nil
+}
+
+// effort is what the settings and a hint say about searches.
+func (q *statement) effort() (e search.Effort, err error) {
+	for setting, name := range map[string]string{"hnsw.ef_search": "ef_search", "ivfflat.probes": "probes", "vector.rerank": "rerank", "vector.exact": "exact"} {
+		v, err := q.s.setting(setting)
+		if err != nil {
+			return e, err
+		}
+		if v != "" {
+			setEffort(&e, name, v)
+		}
+	}
+	if _, err := q.hint(); err != nil {
+		return e, err
+	}
+	for name, value := range q.hintedEffort {
+		setEffort(&e, name, value)
+	}
+	return e, nil
+}
+
+// placed is a table with the places of its live rows in the files of a plan.
+func (q *statement) placed(t *lake.Table, ref lake.Ref, plan *lake.Plan) (string, bool, error) {
+	if _, direct, err := q.paths(t, plan); err != nil || !direct || shadows(plan.Schema) {
+		return "", false, err
+	}
+	read, _, err := q.read(t, ref, plan, ", file_index AS "+quoteIdent(placeFile)+", file_row_number AS "+quoteIdent(placeRow))
+	return "(" + read + ")", err == nil, err
+}
+
+// nearestHint reads the parts of a hint that say how much a search does.
+func (q *statement) nearestHint(at int, name, inside string) (bool, error) {
+	name = strings.ToLower(name)
+	set := func(name, value string) error {
+		if err := checkEffort(name, value); err != nil {
+			return errs.Wrap(errs.Invalid, "sql.hint", lex.At(q.text, at, err.Error()), errs.Hint("%s", errs.HintOf(err)))
+		}
+		if q.hintedEffort == nil {
+			q.hintedEffort = map[string]string{}
+		}
+		q.hintedEffort[name] = value
+		return nil
+	}
+	switch {
+	case name == "exact" && inside == "":
+		return true, set("exact", "true")
+	case name == "index_hint":
+		for _, part := range strings.Split(inside, ",") {
+			k, v, ok := strings.Cut(part, "=")
+			if !ok {
+				return true, lex.Errorf(q.text, at, "INDEX_HINT takes name = value, not %q", strings.TrimSpace(part))
+			}
+			if err := set(strings.ToLower(strings.TrimSpace(k)), strings.ToLower(strings.TrimSpace(v))); err != nil {
+				return true, err
+			}
+		}
+		return true, nil
+	case efforts[name] > 0:
+		return true, set(name, strings.TrimSpace(inside))
+	}
+	return false, nil
+}
