@@ -7,6 +7,7 @@ import (
 
 	"github.com/overlakedb/overlake/internal/engine"
 	"github.com/overlakedb/overlake/internal/errs"
+	"github.com/overlakedb/overlake/internal/sql/coltype"
 	"github.com/overlakedb/overlake/internal/sql/lex"
 	"github.com/overlakedb/overlake/internal/vec/pgvector"
 )
@@ -42,7 +43,7 @@ func (q *statement) casts(w *rewriting) error {
 		case ok && i > 0:
 			e, err = castEdits(w.text, tokens, i, typ)
 		case i > 0 && floatList(tokens, i):
-			e = around(tokens, i, i+2, floatsFunction)
+			e = around(tokens, i, i+2, coltype.FloatsFunction)
 		}
 		if err != nil {
 			return err
@@ -63,7 +64,7 @@ func bits(text string, t lex.Token) (string, error) {
 		return "", lex.Errorf(text, t.Start, "%s", err.Error())
 	}
 	if digits == "" {
-		return bitsFunction + "('')", nil
+		return coltype.BitsFunction + "('')", nil
 	}
 	return "'" + digits + "'::BIT", nil
 }
@@ -149,7 +150,7 @@ func castEdits(text string, tokens []lex.Token, i int, typ string) ([]lex.Edit, 
 	default:
 		return nil, nil
 	}
-	start, open, shut := tokens[from].Start, castFunction(typ)+"(", dim+")"
+	start, open, shut := tokens[from].Start, coltype.CastFunction(typ)+"(", dim+")"
 	if as && tokens[from].Is("TRY_CAST") {
 		open, shut = "TRY("+open, shut+")"
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/overlakedb/overlake/internal/errs"
 	"github.com/overlakedb/overlake/internal/lake"
 	"github.com/overlakedb/overlake/internal/predicate"
+	"github.com/overlakedb/overlake/internal/sql/coltype"
 	"github.com/overlakedb/overlake/internal/sql/lex"
 )
 
@@ -169,7 +170,7 @@ func (c *cursor) typeName() (t arrow.DataType, md map[string]string, err error) 
 		t = &arrow.TimestampType{Unit: arrow.Nanosecond}
 	case "UUID":
 		t = &arrow.FixedSizeBinaryType{ByteWidth: 16}
-		md[icebergType] = "uuid"
+		md[coltype.IcebergType] = "uuid"
 	case "VECTOR", "HALFVEC", "SPARSEVEC", "BIT":
 		name := strings.ToLower(word)
 		a, err := args()

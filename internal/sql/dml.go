@@ -14,6 +14,7 @@ import (
 	"github.com/overlakedb/overlake/internal/engine"
 	"github.com/overlakedb/overlake/internal/errs"
 	"github.com/overlakedb/overlake/internal/lake"
+	"github.com/overlakedb/overlake/internal/sql/coltype"
 	"github.com/overlakedb/overlake/internal/sql/lex"
 )
 
@@ -129,7 +130,7 @@ func (q *statement) insertByName(c *cursor, t *lake.Table, overwrite bool) (*Res
 		if slices.ContainsFunc(fields, func(o arrow.Field) bool { return o.Name == f.Name }) {
 			return nil, lex.Errorf(c.text, first.Start, "the query has the column %s twice", f.Name)
 		}
-		col, err := castTo(f, quoteIdent(name))
+		col, err := castTo(f, lex.QuoteIdent(name))
 		if err != nil {
 			return nil, err
 		}
@@ -177,8 +178,8 @@ func (q *statement) write(t *lake.Table, rows stream, overwrite bool, fields []a
 
 // castTo is an expression as a column of a table.
 func castTo(f arrow.Field, expr string) (string, error) {
-	cast, err := assigned(f, expr)
-	return cast + " AS " + quoteIdent(f.Name), err
+	cast, err := coltype.Assigned(f, expr)
+	return cast + " AS " + lex.QuoteIdent(f.Name), err
 }
 
 func noColumn(text string, at int, name string, t *lake.Table) error {
@@ -222,7 +223,7 @@ func castCells(text string, fields []arrow.Field, defaultOf func(f arrow.Field) 
 		if len(seen) == 0 || len(seen) == 1 && !seen[""] {
 			continue
 		}
-		typ, err := engineType(f)
+		typ, err := coltype.Engine(f)
 		if err != nil {
 			return nil, err
 		}
@@ -243,8 +244,8 @@ func defaultCell(f arrow.Field, t *lake.Table) (string, error) {
 	if text == nil || err != nil {
 		return "NULL", err
 	}
-	typ, err := duckType(f.Type, f.Metadata)
-	return "CAST(" + quoteText(*text) + " AS " + typ + ")", err
+	typ, err := coltype.Duck(f.Type, f.Metadata)
+	return "CAST(" + lex.QuoteText(*text) + " AS " + typ + ")", err
 }
 
 // cellKind tells what a value of VALUES is when it is a single word.
@@ -437,7 +438,7 @@ func (q *statement) sparseAsText(w *rewriting) {
 	for rows.Next() {
 		names, types := rows.Record().Column(0), rows.Record().Column(1)
 		for i := range names.Len() {
-			name, typ := quoteIdent(names.ValueStr(i)), types.ValueStr(i)
+			name, typ := lex.QuoteIdent(names.ValueStr(i)), types.ValueStr(i)
 			tokens, err := lex.Tokens(typ)
 			if err != nil {
 				return

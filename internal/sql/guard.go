@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"github.com/overlakedb/overlake/internal/errs"
+	"github.com/overlakedb/overlake/internal/sql/coltype"
 	"github.com/overlakedb/overlake/internal/sql/lex"
 )
 
@@ -13,11 +14,11 @@ var tableFunctions = map[string]bool{"range": true, "generate_series": true, "un
 	"pg_timezone_names": true, "icu_calendar_names": true, "duckdb_functions": true, "duckdb_types": true, "duckdb_keywords": true}
 
 // castFunctions are the functions of ours that casts of users become, and what INSERT puts around a query.
-var castFunctions = map[string]bool{floatsFunction: true, bitsFunction: true}
+var castFunctions = map[string]bool{coltype.FloatsFunction: true, coltype.BitsFunction: true, effortFunction: true}
 
 func init() {
 	for typ := range castTypes {
-		castFunctions[castFunction(typ)], castFunctions[assignFunction(typ)] = true, true
+		castFunctions[coltype.CastFunction(typ)], castFunctions[coltype.AssignFunction(typ)] = true, true
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"github.com/apache/arrow-go/v18/arrow/array"
 
 	"github.com/overlakedb/overlake/internal/engine"
+	"github.com/overlakedb/overlake/internal/sql/coltype"
 	"github.com/overlakedb/overlake/internal/sql/lex"
 )
 
@@ -90,7 +91,7 @@ func rewritten(tokens []lex.Token) bool {
 	for i, t := range tokens {
 		_, cast := castType(t)
 		switch {
-		case t.Kind == lex.Op && t.Text == negativeDot, floatList(tokens, i), cast && (call(i) || i > 0):
+		case t.Kind == lex.Op && t.Text == coltype.NegativeDot, floatList(tokens, i), cast && (call(i) || i > 0):
 			return true
 		case t.IsIdent():
 			switch strings.ToLower(t.Name()) {
@@ -171,7 +172,7 @@ func (q *statement) nameEdits(text string, tokens []lex.Token, items [][2]int) [
 	for i, n := range root.Statements[0].Node.SelectList {
 		if str(n, "alias") == "" && !spreads(n) {
 			end := tokens[items[i][1]-1].End
-			edits = append(edits, lex.Edit{Start: end, End: end, New: " AS " + quoteIdent(headings[i])})
+			edits = append(edits, lex.Edit{Start: end, End: end, New: " AS " + lex.QuoteIdent(headings[i])})
 		}
 	}
 	return edits
@@ -214,7 +215,7 @@ func (q *statement) headings(tree string) []string {
 			base := tokens[from].Start
 			for _, t := range tokens[from:end] {
 				switch {
-				case t.Kind == lex.Op && t.Text == negativeDot:
+				case t.Kind == lex.Op && t.Text == coltype.NegativeDot:
 					edits = append(edits, lex.Edit{Start: t.Start - base, End: t.End - base, New: "<#>"})
 				case t.Kind == lex.Quoted && castTypes[t.Name()]:
 					edits = append(edits, lex.Edit{Start: t.Start - base, End: t.End - base, New: t.Name()})

@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	"github.com/overlakedb/overlake/internal/errs"
+	"github.com/overlakedb/overlake/internal/sql/coltype"
+	"github.com/overlakedb/overlake/internal/sql/lex"
 )
 
 // Import reads a file of this machine: parquet, csv or json (one object a line, or an array). Columns named in vectors are
@@ -22,7 +24,7 @@ func (e *Env) Import(ctx context.Context, path, format string, vectors []string,
 	}
 	var replace []string
 	for _, v := range vectors {
-		replace = append(replace, castFunction("vector")+"(CAST("+quoteIdent(v)+" AS vector)) AS "+quoteIdent(v))
+		replace = append(replace, coltype.CastFunction("vector")+"(CAST("+lex.QuoteIdent(v)+" AS vector)) AS "+lex.QuoteIdent(v))
 	}
 	text := "SELECT * "
 	if len(replace) > 0 {
@@ -36,7 +38,7 @@ func (e *Env) Import(ctx context.Context, path, format string, vectors []string,
 		}
 		var list []string
 		for _, name := range slices.Sorted(maps.Keys(types)) {
-			list = append(list, quoteText(name)+": "+quoteText(types[name]))
+			list = append(list, lex.QuoteText(name)+": "+lex.QuoteText(types[name]))
 		}
 		columns = ", types = {" + strings.Join(list, ", ") + "}"
 	}

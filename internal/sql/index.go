@@ -100,7 +100,7 @@ func indexError(err error, name string) error {
 	if err == nil {
 		return nil
 	}
-	return errs.With(err, errs.Hint("the index %s is there and covers a part of the table; CREATE INDEX IF NOT EXISTS goes on, DROP INDEX %s removes it", name, quoteIdent(name)))
+	return errs.With(err, errs.Hint("the index %s is there and covers a part of the table; CREATE INDEX IF NOT EXISTS goes on, DROP INDEX %s removes it", name, lex.QuoteIdent(name)))
 }
 
 // indexColumns reads the columns of CREATE INDEX. Order and operator classes that other databases know are refused unless
@@ -226,7 +226,7 @@ func (q *statement) findIndex(c *cursor) (*lake.Table, string, error) {
 			names = append(names, d.Name)
 			if strings.EqualFold(d.Name, name) {
 				if found != nil {
-					return errs.New(errs.Invalid, "sql.index", "several tables have an index of this name", errs.On(name), errs.Hint("name the table too: %s ON %s", quoteIdent(name), t.Ident()))
+					return errs.New(errs.Invalid, "sql.index", "several tables have an index of this name", errs.On(name), errs.Hint("name the table too: %s ON %s", lex.QuoteIdent(name), t.Ident()))
 				}
 				found = t
 			}

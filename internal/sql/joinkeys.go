@@ -13,6 +13,8 @@ import (
 	"github.com/overlakedb/overlake/internal/errs"
 	"github.com/overlakedb/overlake/internal/predicate"
 	"github.com/overlakedb/overlake/internal/search"
+	"github.com/overlakedb/overlake/internal/sql/coltype"
+	"github.com/overlakedb/overlake/internal/sql/lex"
 )
 
 // Joins of a large indexed table to few keys. What an inner join or IN (SELECT …) compares an indexed column with is looked
@@ -290,7 +292,7 @@ func (q *statement) distinct(s *source, column string, other arrow.DataType) (ou
 			typ = "timestamptz"
 		}
 	default:
-		if v, _ := sch.Field(at).Metadata.GetValue(icebergType); v != "uuid" {
+		if v, _ := sch.Field(at).Metadata.GetValue(coltype.IcebergType); v != "uuid" {
 			return nil, false, nil
 		}
 		typ = "uuid"
@@ -302,7 +304,7 @@ func (q *statement) distinct(s *source, column string, other arrow.DataType) (ou
 	if err != nil {
 		return nil, false, err
 	}
-	c := quoteIdent(column)
+	c := lex.QuoteIdent(column)
 	value := c
 	if typ != "" {
 		value += "::VARCHAR"
@@ -374,16 +376,16 @@ func predicateSQL(e predicate.Expr) string {
 	case predicate.Or:
 		return join(e, " OR ", false)
 	case predicate.IsNull:
-		return quoteIdent(e.Column) + " IS NULL"
+		return lex.QuoteIdent(e.Column) + " IS NULL"
 	case predicate.Not:
 		if x, ok := e.X.(predicate.IsNull); ok {
-			return quoteIdent(x.Column) + " IS NOT NULL"
+			return lex.QuoteIdent(x.Column) + " IS NOT NULL"
 		}
 	case predicate.StartsWith:
-		return "starts_with(" + quoteIdent(e.Column) + ", " + quoteText(e.Prefix) + ")"
+		return "starts_with(" + lex.QuoteIdent(e.Column) + ", " + lex.QuoteText(e.Prefix) + ")"
 	case predicate.Compare:
 		if v := valueSQL(e.Value); v != "" {
-			return quoteIdent(e.Column) + " " + e.Op.String() + " " + v
+			return lex.QuoteIdent(e.Column) + " " + e.Op.String() + " " + v
 		}
 	case predicate.In:
 		var list []string
@@ -394,7 +396,7 @@ func predicateSQL(e predicate.Expr) string {
 			}
 			list = append(list, v)
 		}
-		return quoteIdent(e.Column) + " IN (" + strings.Join(list, ", ") + ")"
+		return lex.QuoteIdent(e.Column) + " IN (" + strings.Join(list, ", ") + ")"
 	}
 	return ""
 }
@@ -406,13 +408,13 @@ func valueSQL(v predicate.Value) string {
 	case int64:
 		return strconv.FormatInt(v, 10)
 	case string:
-		return quoteText(v)
+		return lex.QuoteText(v)
 	case predicate.Typed:
 		switch v.Type {
 		case "decimal":
 			return v.Text
 		case "date", "timestamp", "timestamptz", "time", "uuid":
-			return "CAST(" + quoteText(v.Text) + " AS " + strings.ToUpper(v.Type) + ")"
+			return "CAST(" + lex.QuoteText(v.Text) + " AS " + strings.ToUpper(v.Type) + ")"
 		}
 	}
 	return ""

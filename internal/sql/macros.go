@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/overlakedb/overlake/internal/errs"
+	"github.com/overlakedb/overlake/internal/sql/coltype"
 	"github.com/overlakedb/overlake/internal/sql/lex"
 )
 
@@ -159,7 +160,7 @@ func (c *call) names(i int) string {
 		if k%2 == 1 || !t.IsIdent() {
 			return c.fail("%s: argument %d must be a name, as a string or an identifier", c.name, i+1)
 		}
-		parts = append(parts, quoteIdent(t.Name()))
+		parts = append(parts, lex.QuoteIdent(t.Name()))
 	}
 	if len(parts) == 0 {
 		return c.fail("%s: argument %d is an empty name", c.name, i+1)
@@ -333,7 +334,7 @@ func distance(a []lex.Token) bool {
 			depth--
 		case depth == 0 && t.Kind == lex.Op:
 			switch t.Text {
-			case "<->", "<#>", negativeDot, "<=>", "<+>", "<~>", "<%>":
+			case "<->", "<#>", coltype.NegativeDot, "<=>", "<+>", "<~>", "<%>":
 				return true
 			}
 		}

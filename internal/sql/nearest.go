@@ -18,6 +18,7 @@ import (
 	"github.com/overlakedb/overlake/internal/predicate"
 	"github.com/overlakedb/overlake/internal/row"
 	"github.com/overlakedb/overlake/internal/search"
+	"github.com/overlakedb/overlake/internal/sql/coltype"
 	"github.com/overlakedb/overlake/internal/sql/lex"
 	"github.com/overlakedb/overlake/internal/vec"
 	"github.com/overlakedb/overlake/internal/vec/pgvector"
@@ -41,7 +42,7 @@ type nearestQuery struct {
 // distances are the functions by which rows can be ranked, as the engine knows them.
 var distances = map[string]vec.Metric{
 	"<->": vec.MetricL2, "l2_distance": vec.MetricL2, "vector_l2_distance": vec.MetricL2, "halfvec_l2_distance": vec.MetricL2, "vector_l2_squared_distance": vec.MetricL2, "halfvec_l2_squared_distance": vec.MetricL2,
-	negativeDot: vec.MetricDot, "vector_negative_inner_product": vec.MetricDot, "halfvec_negative_inner_product": vec.MetricDot,
+	coltype.NegativeDot: vec.MetricDot, "vector_negative_inner_product": vec.MetricDot, "halfvec_negative_inner_product": vec.MetricDot,
 	"<=>": vec.MetricCosine, "cosine_distance": vec.MetricCosine, "vector_cosine_distance": vec.MetricCosine, "halfvec_cosine_distance": vec.MetricCosine,
 	"<+>": vec.MetricL1, "l1_distance": vec.MetricL1, "vector_l1_distance": vec.MetricL1, "halfvec_l1_distance": vec.MetricL1,
 }
@@ -264,7 +265,7 @@ func (q *statement) vectorConstant(n node) ([]float32, bool) {
 	case "FUNCTION":
 		args := list(n, "children")
 		switch strings.ToLower(str(n, "function_name")) {
-		case castFunction("vector"), castFunction("halfvec"), floatsFunction:
+		case coltype.CastFunction("vector"), coltype.CastFunction("halfvec"), coltype.FloatsFunction:
 			if len(args) == 0 || len(args) > 2 {
 				return nil, false
 			}
@@ -407,8 +408,8 @@ func (r *resolver) qualifying(n node, s *source, sc *scope, plan *lake.Plan, col
 		return nil, nil
 	}
 	q := r.q
-	t := quoteIdent(s.name)
-	head := "SELECT " + t + "." + quoteIdent(placeFile) + ", " + t + "." + quoteIdent(placeRow) + " "
+	t := lex.QuoteIdent(s.name)
+	head := "SELECT " + t + "." + lex.QuoteIdent(placeFile) + ", " + t + "." + lex.QuoteIdent(placeRow) + " "
 	with := r.with()
 	if location(s.node) < len(with) {
 		with = "" // the SELECT is a part of it
@@ -689,7 +690,7 @@ func (q *statement) placed(t *lake.Table, ref lake.Ref, plan *lake.Plan) (string
 	if _, direct, err := q.paths(t, plan); err != nil || !direct || shadows(plan.Schema) {
 		return "", false, err
 	}
-	read, _, err := q.read(t, ref, plan, ", file_index AS "+quoteIdent(placeFile)+", file_row_number AS "+quoteIdent(placeRow))
+	read, _, err := q.read(t, ref, plan, ", file_index AS "+lex.QuoteIdent(placeFile)+", file_row_number AS "+lex.QuoteIdent(placeRow))
 	return "(" + read + ")", err == nil, err
 }
 

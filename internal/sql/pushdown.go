@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/overlakedb/overlake/internal/predicate"
+	"github.com/overlakedb/overlake/internal/sql/coltype"
 )
 
 // pushdown gives what a WHERE clause says about one table, for pruning its files. Conditions that are not understood, or
@@ -325,7 +326,7 @@ func (s *source) heldColumn(name string) (string, bool) {
 		return "", false
 	}
 	for _, f := range sc.Fields() {
-		if f.Name == c && loaded(f) != "" {
+		if f.Name == c && coltype.Loaded(f) != "" {
 			return "", false
 		}
 	}

@@ -449,7 +449,7 @@ func (r *resolver) replaceTable(s *source, parts int, sql string) error {
 	}
 	last, _ := r.nameSpan(i, parts)
 	if str(s.node, "alias") == "" {
-		sql += " AS " + quoteIdent(s.name)
+		sql += " AS " + lex.QuoteIdent(s.name)
 	}
 	r.edits = append(r.edits, lex.Edit{Start: r.tokens[i].Start, End: r.tokens[last].End, New: sql})
 	if at, end := r.atClause(i, parts); s.node["at_clause"] != nil && at >= 0 {

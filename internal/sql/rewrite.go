@@ -10,6 +10,7 @@ import (
 	"github.com/overlakedb/overlake/internal/engine"
 	"github.com/overlakedb/overlake/internal/errs"
 	"github.com/overlakedb/overlake/internal/lake"
+	"github.com/overlakedb/overlake/internal/sql/coltype"
 	"github.com/overlakedb/overlake/internal/sql/lex"
 )
 
@@ -153,7 +154,7 @@ func (q *statement) dialect(w *rewriting) error {
 	for i, t := range tokens {
 		switch {
 		case t.Kind == lex.Op && t.Text == "<#>":
-			edits = append(edits, lex.Edit{Start: t.Start, End: t.End, New: negativeDot})
+			edits = append(edits, lex.Edit{Start: t.Start, End: t.End, New: coltype.NegativeDot})
 		case isBits(t):
 			b, err := bits(w.text, t)
 			if err != nil {

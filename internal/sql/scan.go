@@ -19,6 +19,8 @@ import (
 	"github.com/overlakedb/overlake/internal/objstore"
 	"github.com/overlakedb/overlake/internal/predicate"
 	"github.com/overlakedb/overlake/internal/search"
+	"github.com/overlakedb/overlake/internal/sql/coltype"
+	"github.com/overlakedb/overlake/internal/sql/lex"
 )
 
 // scanInfo is what EXPLAIN tells about one table.
@@ -107,7 +109,7 @@ func (q *statement) read(t *lake.Table, ref lake.Ref, plan *lake.Plan, also stri
 	}
 	columns := make([]engine.FileColumn, plan.Schema.NumFields())
 	for i, f := range plan.Schema.Fields() {
-		typ, err := fileType(f)
+		typ, err := coltype.InFiles(f)
 		if err != nil {
 			return "", "", errs.With(err, errs.On(f.Name))
 		}
@@ -146,7 +148,7 @@ func shadows(sc *arrow.Schema) bool {
 	})
 }
 
-// replaced replaces columns of read_parquet. It makes the values of declared types of what files hold (see loaded), and
+// replaced replaces columns of read_parquet. It makes the values of declared types of what files hold (see coltype.Loaded), and
 // takes the columns that may hold NaN away from DuckDB's pruning: Parquet's statistics leave NaN out, and its
 // reader skips a row group by them although NaN is larger than every number. Negating twice changes no value, and no
 // filter goes through it.
@@ -154,9 +156,9 @@ func replaced(plan *lake.Plan) string {
 	var list []string
 	for _, f := range plan.Schema.Fields() {
 		if id := f.Type.ID(); (id == arrow.FLOAT32 || id == arrow.FLOAT64) && plan.MayHoldNaN(datafile.FieldID(f)) {
-			list = append(list, "-(-"+quoteIdent(f.Name)+") AS "+quoteIdent(f.Name))
-		} else if l := loaded(f); l != "" {
-			list = append(list, l+" AS "+quoteIdent(f.Name))
+			list = append(list, "-(-"+lex.QuoteIdent(f.Name)+") AS "+lex.QuoteIdent(f.Name))
+		} else if l := coltype.Loaded(f); l != "" {
+			list = append(list, l+" AS "+lex.QuoteIdent(f.Name))
 		}
 	}
 	if list == nil {
@@ -168,11 +170,11 @@ func replaced(plan *lake.Plan) string {
 func emptyScan(sc *arrow.Schema) (string, error) {
 	cols := make([]string, sc.NumFields())
 	for i, f := range sc.Fields() {
-		typ, err := engineType(f)
+		typ, err := coltype.Engine(f)
 		if err != nil {
 			return "", errs.With(err, errs.On(f.Name))
 		}
-		cols[i] = "NULL::" + typ + " AS " + quoteIdent(f.Name)
+		cols[i] = "NULL::" + typ + " AS " + lex.QuoteIdent(f.Name)
 	}
 	return "(SELECT " + strings.Join(cols, ", ") + " WHERE false)", nil
 }
@@ -226,12 +228,12 @@ func (q *statement) feed(t *lake.Table, ref lake.Ref, plan *lake.Plan) (string, 
 func fedColumns(sc *arrow.Schema, from string) string {
 	cols := make([]string, sc.NumFields())
 	for i, f := range sc.Fields() {
-		cols[i] = quoteIdent(f.Name)
-		if d, ok := declared.Of(f); ok && loaded(f) != "" {
-			cols[i] = loaded(f) + " AS " + cols[i]
+		cols[i] = lex.QuoteIdent(f.Name)
+		if d, ok := declared.Of(f); ok && coltype.Loaded(f) != "" {
+			cols[i] = coltype.Loaded(f) + " AS " + cols[i]
 		} else if ok {
-			cols[i] = castFunction(d.Name) + "(" + cols[i] + ") AS " + cols[i]
-		} else if v, _ := f.Metadata.GetValue(icebergType); v == "uuid" {
+			cols[i] = coltype.CastFunction(d.Name) + "(" + cols[i] + ") AS " + cols[i]
+		} else if v, _ := f.Metadata.GetValue(coltype.IcebergType); v == "uuid" {
 			cols[i] = "lower(hex(" + cols[i] + "))::UUID AS " + cols[i]
 		}
 	}

@@ -25,6 +25,7 @@ import (
 	"github.com/overlakedb/overlake/internal/lake"
 	"github.com/overlakedb/overlake/internal/overlay"
 	"github.com/overlakedb/overlake/internal/search"
+	"github.com/overlakedb/overlake/internal/sql/coltype"
 	"github.com/overlakedb/overlake/internal/sql/lex"
 )
 
@@ -48,7 +49,7 @@ type Env struct {
 func NewEnv(db *engine.DB, catalog lake.Catalog, overlays *overlay.Set, export []string) (*Env, error) {
 	e := &Env{engine: db, catalog: catalog, overlays: overlays, export: export, texts: search.NewTextCache(),
 		paths: newPaths(maxPaths), scorers: map[int64]*bm25.Scorer{}}
-	return e, errors.Join(registerVectors(db), e.registerText(), registerEffort(db))
+	return e, errors.Join(coltype.Register(db), e.registerText(), registerEffort(db))
 }
 
 // Session carries what statements of one user share: the current schema and the settings. It is safe for concurrent use;

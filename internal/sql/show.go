@@ -14,6 +14,7 @@ import (
 	"github.com/overlakedb/overlake/internal/index/bm25"
 	"github.com/overlakedb/overlake/internal/lake"
 	"github.com/overlakedb/overlake/internal/render"
+	"github.com/overlakedb/overlake/internal/sql/coltype"
 	"github.com/overlakedb/overlake/internal/sql/lex"
 )
 
@@ -129,7 +130,7 @@ func (q *statement) describe(c *cursor) (*Result, error) {
 	}
 	var rows [][]string
 	for _, f := range fields {
-		typ, err := columnType(f)
+		typ, err := coltype.Shown(f)
 		if err != nil {
 			typ = f.Type.String()
 		}
@@ -153,16 +154,16 @@ func (q *statement) showCreate(c *cursor) (*Result, error) {
 		return nil, err
 	}
 	var b strings.Builder
-	fmt.Fprintf(&b, "CREATE TABLE %s.%s (", quoteIdent(t.Ident().Namespace), quoteIdent(t.Ident().Name))
+	fmt.Fprintf(&b, "CREATE TABLE %s.%s (", lex.QuoteIdent(t.Ident().Namespace), lex.QuoteIdent(t.Ident().Name))
 	for i, f := range t.Schema().Fields() {
 		if i > 0 {
 			b.WriteString(",")
 		}
-		typ, err := columnType(f)
+		typ, err := coltype.Shown(f)
 		if err != nil {
 			return nil, err
 		}
-		b.WriteString("\n  " + quoteIdent(f.Name) + " " + typ)
+		b.WriteString("\n  " + lex.QuoteIdent(f.Name) + " " + typ)
 		if !f.Nullable {
 			b.WriteString(" NOT NULL")
 		}
@@ -174,7 +175,7 @@ func (q *statement) showCreate(c *cursor) (*Result, error) {
 			b.WriteString(" DEFAULT " + defaultConstant(f, *def))
 		}
 		if doc, ok := f.Metadata.GetValue(lake.DocKey); ok {
-			b.WriteString(" COMMENT " + quoteText(doc))
+			b.WriteString(" COMMENT " + lex.QuoteText(doc))
 		}
 	}
 	b.WriteString("\n)")
@@ -184,24 +185,24 @@ func (q *statement) showCreate(c *cursor) (*Result, error) {
 			kind, n, ok := strings.Cut(strings.TrimSuffix(f.Transform, "]"), "[")
 			switch {
 			case f.Transform == "identity":
-				list = append(list, quoteIdent(f.Column))
+				list = append(list, lex.QuoteIdent(f.Column))
 			case ok:
-				list = append(list, kind+"("+n+", "+quoteIdent(f.Column)+")")
+				list = append(list, kind+"("+n+", "+lex.QuoteIdent(f.Column)+")")
 			default:
-				list = append(list, kind+"("+quoteIdent(f.Column)+")")
+				list = append(list, kind+"("+lex.QuoteIdent(f.Column)+")")
 			}
 		}
 		b.WriteString("\nPARTITIONED BY (" + strings.Join(list, ", ") + ")")
 	}
 	props := t.Properties()
 	if comment, ok := props["comment"]; ok {
-		b.WriteString("\nCOMMENT " + quoteText(comment))
+		b.WriteString("\nCOMMENT " + lex.QuoteText(comment))
 	}
 	props["format-version"] = strconv.Itoa(t.FormatVersion())
 	var list []string
 	for _, k := range slices.Sorted(maps.Keys(props)) {
 		if !strings.HasPrefix(k, "overlake.column.") && k != "comment" && k != "schema.name-mapping.default" {
-			list = append(list, quoteIdent(k)+" = "+quoteText(props[k]))
+			list = append(list, lex.QuoteIdent(k)+" = "+lex.QuoteText(props[k]))
 		}
 	}
 	b.WriteString("\nWITH (" + strings.Join(list, ", ") + ")")
@@ -214,7 +215,7 @@ func defaultConstant(f arrow.Field, text string) string {
 	case arrow.BOOL, arrow.INT32, arrow.INT64, arrow.FLOAT32, arrow.FLOAT64, arrow.DECIMAL128:
 		return text
 	}
-	return quoteText(text)
+	return lex.QuoteText(text)
 }
 
 // use changes the current schema.

@@ -11,6 +11,7 @@ import (
 	"github.com/overlakedb/overlake/internal/errs"
 	"github.com/overlakedb/overlake/internal/lake"
 	"github.com/overlakedb/overlake/internal/overlay"
+	"github.com/overlakedb/overlake/internal/sql/coltype"
 )
 
 // A systemView is a table that no file holds: what the catalog and the overlays know, made anew for each mention.
@@ -182,7 +183,7 @@ func viewTables(q *statement, add func(...any)) error {
 func viewColumns(q *statement, add func(...any)) error {
 	return q.eachTable(func(t *lake.Table) error {
 		for i, f := range t.Schema().Fields() {
-			typ, err := columnType(f)
+			typ, err := coltype.Shown(f)
 			if err != nil {
 				typ = f.Type.String()
 			}

@@ -1,4 +1,4 @@
-package sql
+package coltype
 
 import (
 	"github.com/overlakedb/overlake/internal/engine"
@@ -8,8 +8,8 @@ import (
 )
 
 const (
-	// bitsFunction makes a bit string of text; of no characters too, which the engine's own cast refuses.
-	bitsFunction = "overlake_bits"
+	// BitsFunction makes a bit string of text; of no characters too, which the engine's own cast refuses.
+	BitsFunction = "overlake_bits"
 	// loadBits makes a bit string of the packed bytes that a table holds.
 	loadBits = "overlake_load_bits"
 )
@@ -58,9 +58,9 @@ func (r *registrar) bits() {
 				return err
 			}
 		}
-		r.scalar(bitsFunction, []engine.Type{from}, engine.Bit, whole)
+		r.scalar(BitsFunction, []engine.Type{from}, engine.Bit, whole)
 		r.assignment("bit", from, engine.Bit, whole)
-		r.scalar(castFunction("bit"), []engine.Type{from, engine.Int32}, engine.Bit, func() engine.Row {
+		r.scalar(CastFunction("bit"), []engine.Type{from, engine.Int32}, engine.Bit, func() engine.Row {
 			read := bitArgument(from)
 			var buf []byte
 			return func(i int, a []engine.Column, out *engine.Output) error {
@@ -79,7 +79,7 @@ func (r *registrar) bits() {
 		})
 	}
 	// The lowest bits of a number, its sign in front.
-	r.row(castFunction("bit"), []engine.Type{engine.Int64, engine.Int32}, engine.Bit, func(i int, a []engine.Column, out *engine.Output) error {
+	r.row(CastFunction("bit"), []engine.Type{engine.Int64, engine.Int32}, engine.Bit, func(i int, a []engine.Column, out *engine.Output) error {
 		v, n := a[0].Int64(i), int(a[1].Int32(i))
 		if err := pgvector.CheckModifier("bit", int64(n)); err != nil {
 			return err

@@ -1,4 +1,4 @@
-package sql
+package coltype
 
 import (
 	"errors"
@@ -19,18 +19,18 @@ import (
 // usually one constant text: it is parsed once a batch, not once a row), and for the types that pgvector converts unasked.
 
 const (
-	// negativeDot stands in the engine for <#>, which its grammar does not know.
-	negativeDot = "<!>"
-	// floatsFunction makes a list of FLOAT of a vector: a cast between the two would keep the vector's type.
-	floatsFunction = "overlake_floats"
+	// NegativeDot stands in the engine for <#>, which its grammar does not know.
+	NegativeDot = "<!>"
+	// FloatsFunction makes a list of FLOAT of a vector: a cast between the two would keep the vector's type.
+	FloatsFunction = "overlake_floats"
 )
 
-// castFunction is what a cast to a type becomes: the engine drops casts between types that are one but for their names, and
+// CastFunction is what a cast to a type becomes: the engine drops casts between types that are one but for their names, and
 // converts lists of numbers without a check.
-func castFunction(typ string) string { return "overlake_" + typ }
+func CastFunction(typ string) string { return "overlake_" + typ }
 
-// assignFunction makes of a value one of a column of the type.
-func assignFunction(typ string) string { return "overlake_assign_" + typ }
+// AssignFunction makes of a value one of a column of the type.
+func AssignFunction(typ string) string { return "overlake_assign_" + typ }
 
 // registrar collects what could not be registered.
 type registrar struct {
@@ -51,8 +51,8 @@ func (r *registrar) cast(from, to engine.Type, cost int64, f func(i int, in *eng
 	r.err = errors.Join(r.err, r.db.RegisterCast(engine.Cast{From: from, To: to, Cost: cost, Row: f}))
 }
 
-// registerVectors teaches an engine pgvector's casts, operators and functions.
-func registerVectors(db *engine.DB) error {
+// Register teaches an engine pgvector's casts, operators and functions.
+func Register(db *engine.DB) error {
 	r := &registrar{db: db}
 	r.dense(denseType{pgvector.Vector, engine.Vector})
 	r.dense(denseType{pgvector.Halfvec, engine.Halfvec})
@@ -60,7 +60,7 @@ func registerVectors(db *engine.DB) error {
 	r.sparse()
 	r.bits()
 	// What comes out of a cast to FLOAT[] that was one.
-	r.row(floatsFunction, []engine.Type{engine.FloatList}, engine.FloatList, func(i int, a []engine.Column, out *engine.Output) error {
+	r.row(FloatsFunction, []engine.Type{engine.FloatList}, engine.FloatList, func(i int, a []engine.Column, out *engine.Output) error {
 		out.List(i, &a[0])
 		return nil
 	})
@@ -244,7 +244,7 @@ func (r *registrar) dense(d denseType) {
 
 	k := d.kind()
 	measure(r, k, vec.L2, "<->", "l2_distance", name+"_l2_distance")
-	measure(r, k, vec.NegativeDot, negativeDot, name+"_negative_inner_product")
+	measure(r, k, vec.NegativeDot, NegativeDot, name+"_negative_inner_product")
 	measure(r, k, vec.Cosine, "<=>", "cosine_distance", name+"_cosine_distance")
 	measure(r, k, vec.L1, "<+>", "l1_distance", name+"_l1_distance")
 	measure(r, k, func(a, b []float32) float64 { return float64(vec.Dot(a, b)) }, "inner_product", name+"_inner_product")
@@ -296,7 +296,7 @@ func (r *registrar) dense(d denseType) {
 		out.Bits(i, pgvector.QuantizeBits(v, nil), len(v))
 		return nil
 	})
-	r.row(floatsFunction, one, engine.FloatList, func(i int, a []engine.Column, out *engine.Output) error {
+	r.row(FloatsFunction, one, engine.FloatList, func(i int, a []engine.Column, out *engine.Output) error {
 		out.Floats(i, a[0].Floats(i))
 		return nil
 	})
@@ -304,14 +304,14 @@ func (r *registrar) dense(d denseType) {
 
 // casts registers a cast as a function, without and with a number of dimensions, whose argument's place the row is told.
 func (r *registrar) casts(typ string, from, to engine.Type, start func(dim int) engine.Row) {
-	r.scalar(castFunction(typ), []engine.Type{from}, to, func() engine.Row { return start(-1) })
-	r.scalar(castFunction(typ), []engine.Type{from, engine.Int32}, to, func() engine.Row { return start(1) })
+	r.scalar(CastFunction(typ), []engine.Type{from}, to, func() engine.Row { return start(-1) })
+	r.scalar(CastFunction(typ), []engine.Type{from, engine.Int32}, to, func() engine.Row { return start(1) })
 	r.assignment(typ, from, to, func() engine.Row { return start(-1) })
 }
 
 // assignment registers a conversion as a function that is told the name of the column too, for its errors.
 func (r *registrar) assignment(typ string, from, to engine.Type, start func() engine.Row) {
-	r.scalar(assignFunction(typ), []engine.Type{from, engine.Text}, to, func() engine.Row {
+	r.scalar(AssignFunction(typ), []engine.Type{from, engine.Text}, to, func() engine.Row {
 		convert := start()
 		return func(i int, a []engine.Column, out *engine.Output) error {
 			if err := convert(i, a, out); err != nil {

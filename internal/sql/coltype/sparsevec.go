@@ -1,4 +1,4 @@
-package sql
+package coltype
 
 import (
 	"slices"
@@ -76,7 +76,7 @@ func (r *registrar) sparse() {
 	k := kind[*vec.Sparse]{name: "sparsevec", pairs: withText(t), open: sparseArgument, same: pgvector.SameSparse}
 	dot := func(a, b *vec.Sparse) float64 { return float64(vec.SparseDot(a, b)) }
 	measure(r, k, vec.SparseL2, "<->", "l2_distance", "sparsevec_l2_distance")
-	measure(r, k, func(a, b *vec.Sparse) float64 { return -dot(a, b) }, negativeDot, "sparsevec_negative_inner_product")
+	measure(r, k, func(a, b *vec.Sparse) float64 { return -dot(a, b) }, NegativeDot, "sparsevec_negative_inner_product")
 	measure(r, k, vec.SparseCosine, "<=>", "cosine_distance", "sparsevec_cosine_distance")
 	measure(r, k, vec.SparseL1, "<+>", "l1_distance", "sparsevec_l1_distance")
 	measure(r, k, dot, "inner_product", "sparsevec_inner_product")

@@ -1,4 +1,4 @@
-package sql
+package coltype
 
 import (
 	"strings"
@@ -15,7 +15,7 @@ func TestLoad(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer db.Close()
-	if err := registerVectors(db); err != nil {
+	if err := Register(db); err != nil {
 		t.Fatal(err)
 	}
 	for _, c := range []struct{ call, want string }{

@@ -1,4 +1,9 @@
-package sql
+// Package coltype answers: of what type is a column in the engine, and what does the engine know of pgvector's types?
+//
+// A column has a type that users see, one that it has in queries, and one in which it is read from files; Shown, Engine and
+// InFiles name them. Register teaches an engine the types of pgvector that it does not have: casts, operators, functions
+// and aggregates.
+package coltype
 
 import (
 	"fmt"
@@ -9,17 +14,17 @@ import (
 
 	"github.com/overlakedb/overlake/internal/declared"
 	"github.com/overlakedb/overlake/internal/errs"
+	"github.com/overlakedb/overlake/internal/sql/lex"
 )
 
 // Field metadata keys that the rooms share (see internal/lake).
 const (
-	fieldIDKey  = "PARQUET:field_id"
-	icebergType = "iceberg.type"
+	IcebergType = "iceberg.type"
 )
 
-// duckType is the engine's name of an Arrow type as a table column has it.
-func duckType(t arrow.DataType, md arrow.Metadata) (string, error) {
-	if v, ok := md.GetValue(icebergType); ok && v == "uuid" {
+// Duck is the engine's name of an Arrow type as a table column has it.
+func Duck(t arrow.DataType, md arrow.Metadata) (string, error) {
+	if v, ok := md.GetValue(IcebergType); ok && v == "uuid" {
 		return "UUID", nil
 	}
 	switch t := t.(type) {
@@ -54,86 +59,80 @@ func duckType(t arrow.DataType, md arrow.Metadata) (string, error) {
 	case *extensions.UUIDType:
 		return "UUID", nil
 	case *arrow.ListType:
-		elem, err := duckType(t.Elem(), t.ElemField().Metadata)
+		elem, err := Duck(t.Elem(), t.ElemField().Metadata)
 		return elem + "[]", err
 	case *arrow.MapType:
-		key, err := duckType(t.KeyType(), t.KeyField().Metadata)
+		key, err := Duck(t.KeyType(), t.KeyField().Metadata)
 		if err != nil {
 			return "", err
 		}
-		item, err := duckType(t.ItemType(), t.ItemField().Metadata)
+		item, err := Duck(t.ItemType(), t.ItemField().Metadata)
 		return "MAP(" + key + ", " + item + ")", err
 	case *arrow.StructType:
 		parts := make([]string, t.NumFields())
 		for i, f := range t.Fields() {
-			ft, err := duckType(f.Type, f.Metadata)
+			ft, err := Duck(f.Type, f.Metadata)
 			if err != nil {
 				return "", err
 			}
-			parts[i] = quoteIdent(f.Name) + " " + ft
+			parts[i] = lex.QuoteIdent(f.Name) + " " + ft
 		}
 		return "STRUCT(" + strings.Join(parts, ", ") + ")", nil
 	}
 	return "", errs.Newf(errs.Unsupported, "sql.type", "columns of type %s cannot be queried with SQL", t)
 }
 
-// columnType is the type users see for a column: a declared type is told as it was declared.
-func columnType(f arrow.Field) (string, error) {
+// Shown is the type users see for a column: a declared type is told as it was declared.
+func Shown(f arrow.Field) (string, error) {
 	if d, ok := declared.Of(f); ok {
 		return d.String(), nil
 	}
-	return duckType(f.Type, f.Metadata)
+	return Duck(f.Type, f.Metadata)
 }
 
-// engineType is the engine's name of the type that a column has in queries.
-func engineType(f arrow.Field) (string, error) {
+// Engine is the engine's name of the type that a column has in queries.
+func Engine(f arrow.Field) (string, error) {
 	d, ok := declared.Of(f)
 	switch {
 	case !ok:
-		return duckType(f.Type, f.Metadata)
+		return Duck(f.Type, f.Metadata)
 	case d.Name == "bit":
 		return "BIT", nil
 	}
 	return d.Name, nil
 }
 
-// loaded is the expression that makes values of a declared type of those that files hold; "" where the files hold what
+// Loaded is the expression that makes values of a declared type of those that files hold; "" where the files hold what
 // queries see, once the engine is told the type.
-func loaded(f arrow.Field) string {
-	name := quoteIdent(f.Name)
+func Loaded(f arrow.Field) string {
+	name := lex.QuoteIdent(f.Name)
 	switch d, _ := declared.Of(f); d.Name {
 	case "sparsevec":
-		return fmt.Sprintf("%s(%s.%s, %s.%s, %s.%s)", loadSparse, name, quoteIdent(declared.SparseSize), name, quoteIdent(declared.SparseIndices), name, quoteIdent(declared.SparseValues))
+		return fmt.Sprintf("%s(%s.%s, %s.%s, %s.%s)", loadSparse, name, lex.QuoteIdent(declared.SparseSize), name, lex.QuoteIdent(declared.SparseIndices), name, lex.QuoteIdent(declared.SparseValues))
 	case "bit":
 		return fmt.Sprintf("%s(%s, %d)", loadBits, name, d.N)
 	}
 	return ""
 }
 
-// fileType is the engine's name of the type in which it reads a column from files.
-func fileType(f arrow.Field) (string, error) {
-	if loaded(f) != "" {
-		return duckType(f.Type, f.Metadata)
+// InFiles is the engine's name of the type in which it reads a column from files.
+func InFiles(f arrow.Field) (string, error) {
+	if Loaded(f) != "" {
+		return Duck(f.Type, f.Metadata)
 	}
-	return engineType(f)
+	return Engine(f)
 }
 
-// assigned is the expression that gives a value the type of a column, as INSERT does. The number of dimensions or bits is
+// Assigned is the expression that gives a value the type of a column, as INSERT does. The number of dimensions or bits is
 // the table's to check, which tells the column.
-func assigned(f arrow.Field, value string) (string, error) {
+func Assigned(f arrow.Field, value string) (string, error) {
 	d, ok := declared.Of(f)
 	switch {
 	case !ok:
-		typ, err := duckType(f.Type, f.Metadata)
+		typ, err := Duck(f.Type, f.Metadata)
 		return "CAST(" + value + " AS " + typ + ")", err
 	case d.Name == "vector" || d.Name == "halfvec": // the others have no cast from all that they take
 		value = "CAST(" + value + " AS " + d.Name + ")"
 	}
-	return assignFunction(d.Name) + "(" + value + ", " + quoteText(f.Name) + ")", nil
+	return AssignFunction(d.Name) + "(" + value + ", " + lex.QuoteText(f.Name) + ")", nil
 }
-
-// quoteIdent writes a name so that the engine reads it as exactly that name.
-func quoteIdent(name string) string { return `"` + strings.ReplaceAll(name, `"`, `""`) + `"` }
-
-// quoteText writes a string literal.
-func quoteText(s string) string { return "'" + strings.ReplaceAll(s, "'", "''") + "'" }
