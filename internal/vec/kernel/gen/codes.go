@@ -45,13 +45,12 @@ func codes(g *gen) {
 // odd ones, as words: VPMADDWD of these is exact.
 func bytesOf(k *kernel) {
 	integers(k)
-	g := func() *gen { return k.g }
 	if k.bytes == 64 {
 		k.load = loadFloat
 		k.add = func(k *kernel, q []reg.VecVirtual, at operand.Mem, _ bool, sum reg.VecVirtual) {
 			c := k.vec()
-			g().VMOVDQU64(at, c)
-			g().raw("VPDPBUSD", q[0], c, sum)
+			k.g.VMOVDQU64(at, c)
+			k.g.raw("VPDPBUSD", q[0], c, sum)
 		}
 		return
 	}
@@ -59,7 +58,7 @@ func bytesOf(k *kernel) {
 	k.load = func(k *kernel, at operand.Mem, _ bool) []reg.VecVirtual { return k.signedWords(at) }
 	k.add = func(k *kernel, q []reg.VecVirtual, at operand.Mem, _ bool, sum reg.VecVirtual) {
 		c := k.vec()
-		g().VMOVDQU(at, c)
+		k.g.VMOVDQU(at, c)
 		k.addBytes(q, c, sum)
 	}
 }
@@ -98,30 +97,29 @@ func (k *kernel) addBytes(q []reg.VecVirtual, c, sum reg.VecVirtual) {
 // meaningless.
 func halfBytesOf(k *kernel) {
 	integers(k)
-	g := func() *gen { return k.g }
 	if k.bytes == 64 {
 		k.setup = func(k *kernel, _ reg.GPVirtual) {
 			levels, shift := k.vec(), k.vec()
-			p := g().Load(g().Param("levels"), g().GP64())
-			g().VBROADCASTI32X4(operand.Mem{Base: p}, levels)
-			g().VMOVDQU64(operand.NewDataAddr(operand.NewStaticSymbol("nibbles"), 0), shift)
+			p := k.g.Load(k.g.Param("levels"), k.g.GP64())
+			k.g.VBROADCASTI32X4(operand.Mem{Base: p}, levels)
+			k.g.VMOVDQU64(operand.NewDataAddr(operand.NewStaticSymbol("nibbles"), 0), shift)
 			k.consts["levels"], k.consts["shift"] = levels, shift
 		}
 		k.load = loadFloat
 		k.add = func(k *kernel, q []reg.VecVirtual, at operand.Mem, _ bool, sum reg.VecVirtual) {
 			c := k.vec()
-			g().VBROADCASTI64X4(at, c)
-			g().VPSRLVQ(k.consts["shift"], c, c)
-			g().VPERMB(k.consts["levels"], c, c)
-			g().raw("VPDPBUSD", q[0], c, sum)
+			k.g.VBROADCASTI64X4(at, c)
+			k.g.VPSRLVQ(k.consts["shift"], c, c)
+			k.g.VPERMB(k.consts["levels"], c, c)
+			k.g.raw("VPDPBUSD", q[0], c, sum)
 		}
 		return
 	}
 	k.setup = func(k *kernel, _ reg.GPVirtual) {
 		k.lowBytes()
 		levels := k.vec()
-		p := g().Load(g().Param("levels"), g().GP64())
-		g().VBROADCASTI128(operand.Mem{Base: p}, levels)
+		p := k.g.Load(k.g.Param("levels"), k.g.GP64())
+		k.g.VBROADCASTI128(operand.Mem{Base: p}, levels)
 		k.consts["levels"] = levels
 		k.lowHalves()
 	}
@@ -132,13 +130,13 @@ func halfBytesOf(k *kernel) {
 	}
 	k.add = func(k *kernel, q []reg.VecVirtual, at operand.Mem, _ bool, sum reg.VecVirtual) {
 		hi, lo := k.vec(), k.vec()
-		g().VMOVDQU(at, hi)
-		g().VPAND(k.consts["nibble"], hi, lo)
-		g().VPSRLW(operand.U8(4), hi, hi)
-		g().VPAND(k.consts["nibble"], hi, hi)
-		g().VPSHUFB(lo, k.consts["levels"], lo)
+		k.g.VMOVDQU(at, hi)
+		k.g.VPAND(k.consts["nibble"], hi, lo)
+		k.g.VPSRLW(operand.U8(4), hi, hi)
+		k.g.VPAND(k.consts["nibble"], hi, hi)
+		k.g.VPSHUFB(lo, k.consts["levels"], lo)
 		k.addBytes(q[:2], lo, sum)
-		g().VPSHUFB(hi, k.consts["levels"], hi)
+		k.g.VPSHUFB(hi, k.consts["levels"], hi)
 		k.addBytes(q[2:], hi, sum)
 	}
 }
@@ -153,7 +151,6 @@ func (k *kernel) lowHalves() {
 // bitsOf: VPOPCNTD counts. AVX2 looks half bytes up in a table of counts and adds them with VPSADBW.
 func bitsOf(k *kernel, and bool) {
 	integers(k)
-	g := func() *gen { return k.g }
 	k.load = func(k *kernel, at operand.Mem, tail bool) []reg.VecVirtual {
 		return []reg.VecVirtual{readFloat(k, at, tail)}
 	}
@@ -165,12 +162,12 @@ func bitsOf(k *kernel, and bool) {
 				x = readFloat(k, at, true)
 			}
 			if and {
-				g().VPANDD(x, q[0], c)
+				k.g.VPANDD(x, q[0], c)
 			} else {
-				g().VPXORD(x, q[0], c)
+				k.g.VPXORD(x, q[0], c)
 			}
-			g().VPOPCNTD(c, c)
-			g().VPADDD(c, sum, sum)
+			k.g.VPOPCNTD(c, c)
+			k.g.VPADDD(c, sum, sum)
 		}
 		return
 	}
@@ -178,7 +175,7 @@ func bitsOf(k *kernel, and bool) {
 		setupFloat(k, stride)
 		k.lowHalves()
 		counts, zero := k.vec(), k.vec()
-		g().VBROADCASTI128(operand.NewDataAddr(operand.NewStaticSymbol("counts"), 0), counts)
+		k.g.VBROADCASTI128(operand.NewDataAddr(operand.NewStaticSymbol("counts"), 0), counts)
 		k.zero(zero)
 		k.consts["counts"], k.consts["zero"] = counts, zero
 	}
@@ -188,18 +185,18 @@ func bitsOf(k *kernel, and bool) {
 			x = readFloat(k, at, true)
 		}
 		if and {
-			g().VPAND(x, q[0], c)
+			k.g.VPAND(x, q[0], c)
 		} else {
-			g().VPXOR(x, q[0], c)
+			k.g.VPXOR(x, q[0], c)
 		}
-		g().VPAND(k.consts["nibble"], c, lo)
-		g().VPSRLW(operand.U8(4), c, c)
-		g().VPAND(k.consts["nibble"], c, c)
-		g().VPSHUFB(lo, k.consts["counts"], lo)
-		g().VPSHUFB(c, k.consts["counts"], c)
-		g().VPADDB(lo, c, c)
-		g().VPSADBW(k.consts["zero"], c, c)
-		g().VPADDD(c, sum, sum)
+		k.g.VPAND(k.consts["nibble"], c, lo)
+		k.g.VPSRLW(operand.U8(4), c, c)
+		k.g.VPAND(k.consts["nibble"], c, c)
+		k.g.VPSHUFB(lo, k.consts["counts"], lo)
+		k.g.VPSHUFB(c, k.consts["counts"], c)
+		k.g.VPADDB(lo, c, c)
+		k.g.VPSADBW(k.consts["zero"], c, c)
+		k.g.VPADDD(c, sum, sum)
 	}
 }
 
