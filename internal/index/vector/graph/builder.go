@@ -222,7 +222,14 @@ func (b *Builder) Finish(ctx context.Context, w *section.Writer) (Stats, error) 
 	if b.eight != nil {
 		metric = b.eight
 	}
-	net := newNet(metric, &b.opt)
+	measure := metric
+	if b.opt.Metric == vec.MetricDot {
+		var err error
+		if measure, err = metric.lift(); err != nil {
+			return Stats{}, err
+		}
+	}
+	net := newNet(measure, &b.opt)
 	if err := net.build(ctx); err != nil {
 		return Stats{}, errs.Wrap(errs.KindOf(err), op, err)
 	}

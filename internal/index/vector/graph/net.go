@@ -50,7 +50,7 @@ type net struct {
 // graphBytes is the memory of a build beside the rows.
 func graphBytes(rows int64, o *Options) int64 {
 	width, m := int64(linkWidth(o.M)), int64(o.M)
-	node := width*8 + 2 + 1 + 4 + 4 + // links, distances, counts, level, where upper ones are, lock
+	node := width*8 + 2 + 1 + 4 + 4 + 4 + // links, distances, counts, level, where upper ones are, lock, height
 		(8*m+2)/(m-1) + 1 // upper levels
 	node += 4 + 12 + 12                   // order of insertion; united rows; places
 	node = max(node, width*8+4*3+2+1+4+4) // renumbered links beside the old ones, without distances, and orders
@@ -130,6 +130,7 @@ func (t *net) build(ctx context.Context) error {
 // worker inserts nodes, one at a time.
 type worker struct {
 	t    *net
+	node uint32
 	self code.Query // the node that is inserted
 	made code.Query // another node, compared with those that may hide it
 	seen seen
@@ -177,9 +178,10 @@ func (w *worker) insert(node uint32) {
 		t.entry, t.level = node, level
 		return
 	}
+	w.node = node
 	t.s.be(&w.self, node)
 	w.ids[0] = entry
-	t.s.at(&w.self, w.ids[:1], w.dists)
+	t.s.from(node, &w.self, w.ids[:1], w.dists)
 	near := candidate{w.dists[0], entry}
 	for l := top; l > level; l-- {
 		near = w.greedy(near, l)
@@ -201,7 +203,7 @@ func (w *worker) insert(node uint32) {
 func (w *worker) greedy(near candidate, level int) candidate {
 	for {
 		row := w.read(near.node, level)
-		w.t.s.at(&w.self, row, w.dists)
+		w.t.s.from(w.node, &w.self, row, w.dists)
 		was := near.node
 		for i, id := range row {
 			if w.dists[i] < near.dist {
@@ -228,7 +230,7 @@ func (w *worker) search(self uint32, near candidate, level int) {
 			return
 		}
 		fresh := w.seen.fresh(w.read(node, level), w.ids)
-		w.t.s.at(&w.self, fresh, w.dists)
+		w.t.s.from(w.node, &w.self, fresh, w.dists)
 		worst := w.pool.worst()
 		for i, id := range fresh {
 			if d := w.dists[i]; !(d >= worst) {
@@ -353,7 +355,7 @@ func (w *worker) hidden(c candidate, nodes []uint32) bool {
 	w.t.s.be(&w.made, c.node)
 	for step := 4; len(nodes) > 0; step = 8 {
 		k := min(step, len(nodes))
-		w.t.s.at(&w.made, nodes[:k], w.dists)
+		w.t.s.from(c.node, &w.made, nodes[:k], w.dists)
 		for _, d := range w.dists[:k] {
 			if d < c.dist {
 				return true
