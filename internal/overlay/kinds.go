@@ -37,6 +37,16 @@ func IsKind(name string) bool { return name == Bitmap || name == Bloom || OfVect
 // OfVectors tells whether a kind finds the vectors that are nearest to one.
 func OfVectors(kind string) bool { return vector.IsKind(kind) }
 
+// defaultKind is the kind for columns of a table when none is asked for.
+func defaultKind(sc *arrow.Schema, columns []string) string {
+	for _, f := range sc.Fields() {
+		if len(columns) == 1 && strings.EqualFold(f.Name, columns[0]) && holdsVectors(f) {
+			return string(vector.HNSWTQ8)
+		}
+	}
+	return Bitmap
+}
+
 // indexable tells why a column cannot have an index of a kind.
 func indexable(kind string, f arrow.Field) error {
 	is, declares := declared.Of(f)

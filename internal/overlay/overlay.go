@@ -172,7 +172,7 @@ func (o *Overlay) version(ctx context.Context) (*Version, error) {
 // Spec asks for an index.
 type Spec struct {
 	Name    string   // "" makes one of table, columns and kind
-	Kind    string   // "" means bitmap
+	Kind    string   // "" means bitmap, and hnsw_tq8 for a column of vectors
 	Columns []string // of the table, in the order of the key
 	Params  map[string]string
 }
@@ -218,8 +218,11 @@ func (o *Overlay) definition(t *lake.Table, spec Spec) (Definition, error) {
 		return Definition{}, errs.Newf(errs.Invalid, "overlay.define", format, args...)
 	}
 	d := Definition{ID: uuid.NewString(), Name: spec.Name, Kind: spec.Kind, Params: map[string]string{}, Created: time.Now().UTC().Truncate(time.Millisecond)}
-	if d.Kind == "" || d.Kind == "composite" {
+	switch {
+	case d.Kind == "composite":
 		d.Kind = Bitmap
+	case d.Kind == "":
+		d.Kind = defaultKind(t.Schema(), spec.Columns)
 	}
 	if !IsKind(d.Kind) {
 		return Definition{}, errs.New(errs.Unsupported, "overlay.define", "there is no such kind of index", errs.On(spec.Kind),

@@ -50,16 +50,16 @@ var distances = map[string]vec.Metric{
 // nearest gives an expression for FROM, or "" when the SELECT is not of these or no index can tell.
 func (r *resolver) nearest(n node, s *source, sc *scope) (string, error) {
 	q := r.q
-	nq := q.nearestOf(n, s, sc)
-	if nq == nil {
-		return "", nil
-	}
 	opts, err := q.hint()
 	if err != nil || opts.Hint == search.NoIndex {
 		return "", err
 	}
 	v, err := q.view(s.base, s.ref)
 	if v == nil || err != nil || !slices.ContainsFunc(v.Indexes(), func(x *overlay.Index) bool { return overlay.OfVectors(x.Kind) }) {
+		return "", err
+	}
+	nq, err := r.nearestOf(n, s, sc)
+	if nq == nil || err != nil {
 		return "", err
 	}
 	var filter predicate.Expr
@@ -161,9 +161,10 @@ func conjoin(a, b predicate.Expr) predicate.Expr {
 }
 
 // nearestOf reads ORDER BY distance LIMIT n of a SELECT that makes one row of each row.
-func (q *statement) nearestOf(n node, s *source, sc *scope) *nearestQuery {
+func (r *resolver) nearestOf(n node, s *source, sc *scope) (*nearestQuery, error) {
+	q := r.q
 	if len(list(n, "group_expressions")) > 0 || len(list(n, "group_sets")) > 0 || str(n, "aggregate_handling") != "STANDARD_HANDLING" || n["having"] != nil || n["qualify"] != nil {
-		return nil
+		return nil, nil
 	}
 	var order, limit node
 	for _, m := range list(n, "modifiers") {
@@ -174,16 +175,16 @@ func (q *statement) nearestOf(n node, s *source, sc *scope) *nearestQuery {
 		case "LIMIT_MODIFIER":
 			limit = m
 		default:
-			return nil
+			return nil, nil
 		}
 	}
 	orders := list(order, "orders")
 	if len(orders) == 0 || child(limit, "limit") == nil {
-		return nil
+		return nil, nil
 	}
 	first, _ := orders[0].(node)
 	if str(first, "type") == "DESCENDING" || str(first, "null_order") == "NULLS FIRST" {
-		return nil
+		return nil, nil
 	}
 	items := list(n, "select_list")
 	e := child(first, "expression")
@@ -196,17 +197,17 @@ func (q *statement) nearestOf(n node, s *source, sc *scope) *nearestQuery {
 			return strings.EqualFold(str(item, "alias"), name)
 		})
 		if at < 0 || len(names) != 1 {
-			return nil
+			return nil, nil
 		}
 		e, _ = items[at].(node)
 	case "CONSTANT": // by its place
 		k, ok := q.constant(e).(int64)
 		if !ok || k < 1 || k > int64(len(items)) {
-			return nil
+			return nil, nil
 		}
 		for _, item := range items[:k] {
 			if x, _ := item.(node); str(x, "class") == "STAR" {
-				return nil
+				return nil, nil
 			}
 		}
 		e, _ = items[k-1].(node)
@@ -214,40 +215,45 @@ func (q *statement) nearestOf(n node, s *source, sc *scope) *nearestQuery {
 	metric, ok := distances[strings.ToLower(str(e, "function_name"))]
 	args := list(e, "children")
 	if str(e, "class") != "FUNCTION" || !ok || len(args) != 2 || str(e, "schema") != "" || e["filter"] != nil || e["distinct"] == true {
-		return nil
+		return nil, nil
 	}
 	nq := &nearestQuery{metric: metric, ties: len(orders) > 1}
 	p := &pusher{q: q, s: s, sc: sc}
-	for i := range 2 {
-		col, _ := args[i].(node)
-		other, _ := args[1-i].(node)
+	at := 0
+	for ; at < 2; at++ {
+		col, _ := args[at].(node)
 		if nq.column, ok = p.column(col); ok {
-			if nq.query, ok = q.vectorConstant(other); ok {
-				break
-			}
+			break
 		}
 	}
 	if !ok {
-		return nil
+		return nil, nil
 	}
 	for _, key := range []string{"limit", "offset"} {
 		if e := child(limit, key); e != nil {
 			k, ok := q.constant(e).(int64)
 			if !ok || k < 0 || k > 1<<31 {
-				return nil
+				return nil, nil
 			}
 			nq.rows += k
 		}
 	}
 	if nq.rows == 0 {
-		return nil
+		return nil, nil
 	}
 	for _, item := range items {
 		if x, _ := item.(node); !q.rowByRow(x) {
-			return nil
+			return nil, nil
 		}
 	}
-	return nq
+	other, _ := args[1-at].(node)
+	if nq.query, ok = q.vectorConstant(other); !ok {
+		var err error
+		if nq.query, err = r.vectorAside(e, 1-at, other); nq.query == nil || err != nil {
+			return nil, err
+		}
+	}
+	return nq, nil
 }
 
 // vectorConstant is the vector that an expression of constants is.
@@ -358,6 +364,15 @@ func (q *statement) rowByRow(n node) bool {
 	return every
 }
 
+// volatile tells whether a function is not known to have the same value whenever it is called with the same arguments.
+func (q *statement) volatile(name string) bool {
+	q.scalar(name)
+	q.s.env.mu.Lock()
+	defer q.s.env.mu.Unlock()
+	steady, known := q.s.env.scalars[strings.ToLower(name)]
+	return !known || !steady
+}
+
 // scalar tells whether a function of the engine is known to make one value of each row.
 func (q *statement) scalar(name string) bool {
 	e := q.s.env
@@ -365,17 +380,21 @@ func (q *statement) scalar(name string) bool {
 	known := e.scalars
 	e.mu.Unlock()
 	if known == nil {
-		rows, err := e.engine.Query(q.ctx, `SELECT function_name FROM duckdb_functions() GROUP BY 1 HAVING bool_and(function_type = 'scalar')`)
+		rows, err := e.engine.Query(q.ctx, `SELECT function_name, bool_and(stability IS NOT DISTINCT FROM 'CONSISTENT') FILTER (function_type = 'scalar') FROM duckdb_functions()
+			GROUP BY 1 HAVING bool_or(function_type = 'scalar') AND bool_and(function_type IN ('scalar', 'table', 'pragma'))`)
 		if err != nil {
 			return false
 		}
 		defer rows.Close()
 		known = map[string]bool{"bm25": true, "match": true}
 		for rows.Next() {
-			if names, ok := rows.Record().Column(0).(*array.String); ok {
-				for i := range names.Len() {
-					known[strings.Clone(names.Value(i))] = true
-				}
+			names, ok := rows.Record().Column(0).(*array.String)
+			steady, isBool := rows.Record().Column(1).(*array.Boolean)
+			if !ok || !isBool {
+				return false
+			}
+			for i := range names.Len() {
+				known[strings.Clone(names.Value(i))] = steady.IsValid(i) && steady.Value(i)
 			}
 		}
 		if rows.Err() != nil {
@@ -385,7 +404,8 @@ func (q *statement) scalar(name string) bool {
 		e.scalars = known
 		e.mu.Unlock()
 	}
-	return known[strings.ToLower(name)]
+	_, ok := known[strings.ToLower(name)]
+	return ok
 }
 
 // The columns by which a query of its own tells rows.
@@ -414,35 +434,15 @@ func (r *resolver) qualifying(n node, s *source, sc *scope, plan *lake.Plan, col
 	if location(s.node) < len(with) {
 		with = "" // the SELECT is a part of it
 	}
-	aside := &statement{s: q.s, ctx: q.ctx, tables: q.tables, views: q.views, hinted: q.hinted, args: q.args, params: q.params, paramNames: q.paramNames, lists: q.lists}
-	aside.places = &places{at: len(with) + len(head) + location(s.node) - shift, plan: plan}
-	defer aside.close()
-	w := &rewriting{original: with + head + text, text: with + head + text}
-	tree, err := q.s.env.engine.Parse(q.ctx, w.text)
-	if err != nil {
-		return nil, canceled(err)
+	at := &places{at: len(with) + len(head) + location(s.node) - shift, plan: plan}
+	rows, done, err := q.ask(with+head+text, at)
+	if rows == nil || err != nil {
+		return nil, err
 	}
-	edits, err := aside.resolve(w.text, tree)
-	if err != nil {
-		return nil, canceled(err)
-	}
-	if aside.places.plan != nil {
+	defer done()
+	if at.plan != nil {
 		return nil, nil // the table was not met, or its files are not for the engine to read
 	}
-	w.splice(edits)
-	if q.params > 0 {
-		if err := aside.renumber(w); err != nil {
-			return nil, canceled(err)
-		}
-	} else if err := aside.dropArgs(w); err != nil {
-		return nil, canceled(err)
-	}
-	aside.restoreLists(w)
-	rows, err := q.s.env.engine.Query(q.ctx, w.text, aside.args...)
-	if err != nil {
-		return nil, canceled(err) // the statement itself will tell, if it fails too
-	}
-	defer rows.Close()
 	sets := make([]*row.Bitmap, len(plan.Files))
 	for i := range sets {
 		sets[i] = row.NewBitmap()
@@ -469,22 +469,6 @@ func (r *resolver) qualifying(n node, s *source, sc *scope, plan *lake.Plan, col
 		return nil, canceled(err)
 	}
 	return sets, nil
-}
-
-// dropArgs drops the parameters by name that a text does not have.
-func (q *statement) dropArgs(w *rewriting) error {
-	tokens, err := lex.Tokens(w.text)
-	if err != nil {
-		return err
-	}
-	used := map[string]bool{}
-	for _, t := range tokens {
-		if t.Kind == lex.Param {
-			used[strings.ToLower(strings.Trim(t.Text[1:], `"`))] = true
-		}
-	}
-	q.args = slices.DeleteFunc(slices.Clone(q.args), func(a Arg) bool { return !used[strings.ToLower(strings.TrimPrefix(a.Name, "$"))] })
-	return nil
 }
 
 // canceled keeps the end of the whole statement; another failure of a query aside is not the user's.

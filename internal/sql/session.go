@@ -42,7 +42,7 @@ type Env struct {
 	mu      sync.Mutex
 	scorers map[int64]*bm25.Scorer
 	last    int64
-	scalars map[string]bool // functions that make one value of each row
+	scalars map[string]bool // functions that make one value of each row; true: always the same
 }
 
 // NewEnv prepares an engine for sessions over a catalog. export lists the directories that COPY TO may write into.
@@ -115,6 +115,7 @@ type statement struct {
 	hintedEffort map[string]string // what a hint says about searches of vectors
 	places       *places           // what is added to a table, in a query aside
 	ranked       bool              // an index of vectors was used
+	asked        int               // how many queries this one is aside of
 }
 
 func (q *statement) close() {

@@ -147,7 +147,9 @@ func (c *covering) define(ctx context.Context, t *overlake.Table) error {
 		}
 		_, err := t.AddIndex(ctx, overlake.IndexSpec{Name: "cover_" + field, Kind: kind, Columns: []string{f.Name}})
 		if overlake.KindOf(err) == overlake.KindUnsupported {
-			continue
+			if err = vectors(ctx, t, field, f.Name); err == nil || overlake.KindOf(err) == overlake.KindUnsupported {
+				continue
+			}
 		}
 		if err != nil {
 			return err
@@ -157,6 +159,17 @@ func (c *covering) define(ctx context.Context, t *overlake.Table) error {
 			if err != nil && overlake.KindOf(err) != overlake.KindExists { // a table made anew keeps its indexes
 				return err
 			}
+		}
+	}
+	return nil
+}
+
+// vectors gives a column of vectors an index by each metric; Unsupported when it is none.
+func vectors(ctx context.Context, t *overlake.Table, field, column string) error {
+	for kind, metric := range map[string]string{"hnsw": "l2", "ivfflat": "cosine", "hnsw_tq8": "ip", "flat": "l1"} {
+		_, err := t.AddIndex(ctx, overlake.IndexSpec{Name: "cover_" + field + "_" + metric, Kind: kind, Columns: []string{column}, Params: map[string]string{"metric": metric}})
+		if err != nil {
+			return err
 		}
 	}
 	return nil
@@ -261,8 +274,8 @@ func TestCoverageStates(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if len(list) != 4 {
-				t.Errorf("there are %d indexes, want a bitmap, a bitmap, a Bloom filter and one over two columns", len(list))
+			if len(list) != 8 {
+				t.Errorf("there are %d indexes, want a bitmap, a bitmap, a Bloom filter, one over two columns and four of vectors", len(list))
 			}
 			for _, x := range list {
 				if open := x.Files - x.Covered; x.Files != 3 || coverage == full && open != 0 || coverage == half && open != 2 {

@@ -1,0 +1,211 @@
+package sql
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/apache/arrow-go/v18/arrow/array"
+
+	"github.com/overlakedb/overlake/internal/engine"
+	"github.com/overlakedb/overlake/internal/sql/coltype"
+	"github.com/overlakedb/overlake/internal/sql/lex"
+	"github.com/overlakedb/overlake/internal/vec/pgvector"
+)
+
+// A vector to search for may be no constant but the same for every row: (SELECT e FROM t WHERE id = 7), or a function of
+// constants. The engine is asked for it first, and its value takes the place of the expression, so that the index and the
+// statement speak of one vector.
+
+// vectorAside evaluates argument i of a distance; nil when it is not of these.
+func (r *resolver) vectorAside(distance node, i int, arg node) ([]float32, error) {
+	switch str(arg, "class") {
+	case "SUBQUERY":
+		if str(arg, "subquery_type") != "SCALAR" {
+			return nil, nil
+		}
+	case "FUNCTION":
+		if op, _ := arg["is_operator"].(bool); op || !r.q.constantCall(arg) {
+			return nil, nil
+		}
+	default:
+		return nil, nil
+	}
+	lo, hi, ok := r.argument(distance, i)
+	if !ok {
+		return nil, nil
+	}
+	q := r.q
+	with := r.with()
+	if lo < len(with) {
+		with = ""
+	}
+	text := with + "SELECT x, typeof(x) FROM (SELECT " + r.text[lo:hi] + " AS x)"
+	rows, done, err := q.ask(text, nil)
+	if rows == nil || err != nil {
+		return nil, err
+	}
+	defer done()
+	if !rows.Next() || rows.Record().NumRows() != 1 {
+		return nil, canceled(rows.Err())
+	}
+	value := rows.Record().Column(0)
+	kind, _ := rows.Record().Column(1).(*array.String)
+	if value.IsNull(0) || kind == nil {
+		return nil, nil
+	}
+	var out []float32
+	literal := ""
+	switch typ := kind.Value(0); {
+	case typ == "vector" || typ == "halfvec":
+		list, ok := value.(array.ListLike)
+		if !ok {
+			return nil, nil
+		}
+		values, ok := list.ListValues().(*array.Float32)
+		if !ok || values.NullN() > 0 {
+			return nil, nil
+		}
+		from, to := list.ValueOffsets(0)
+		out = slices.Clone(values.Float32Values()[from:to])
+		literal = coltype.CastFunction(typ) + "(CAST(" + lex.QuoteText(pgvector.Format(out)) + " AS " + typ + "))"
+	case typ == "VARCHAR":
+		s, ok := value.(array.StringLike)
+		if !ok {
+			return nil, nil
+		}
+		if out, err = pgvector.Vector.Parse(s.Value(0), nil); err != nil {
+			return nil, nil
+		}
+		literal = lex.QuoteText(s.Value(0))
+	default:
+		return nil, nil
+	}
+	r.edits = slices.DeleteFunc(r.edits, func(e lex.Edit) bool { return e.Start >= lo && e.End <= hi })
+	r.edits = append(r.edits, lex.Edit{Start: lo, End: hi, New: literal})
+	return out, nil
+}
+
+// constantCall tells whether a call has the same value whenever it is made: its functions are so, and it names no column.
+func (q *statement) constantCall(n node) bool {
+	same := true
+	var walk func(v any, lambda bool)
+	walk = func(v any, lambda bool) {
+		switch v := v.(type) {
+		case []any:
+			for _, x := range v {
+				walk(x, lambda)
+			}
+		case node:
+			switch str(v, "class") {
+			case "COLUMN_REF":
+				same = same && lambda && len(list(v, "column_names")) == 1
+			case "SUBQUERY", "WINDOW", "STAR":
+				same = false
+			case "LAMBDA":
+				lambda = true
+			case "FUNCTION":
+				op, _ := v["is_operator"].(bool)
+				same = same && (op || q.scalar(str(v, "function_name")) && !q.volatile(str(v, "function_name")))
+			}
+			for _, x := range v {
+				walk(x, lambda)
+			}
+		}
+	}
+	walk(n, false)
+	return same
+}
+
+// argument is the place of an argument of a distance in the text.
+func (r *resolver) argument(distance node, i int) (lo, hi int, ok bool) {
+	k := r.token(location(distance))
+	if k < 0 {
+		return 0, 0, false
+	}
+	t := r.tokens[k]
+	if t.Kind != lex.Op {
+		if k+1 >= len(r.tokens) || !r.tokens[k+1].Is("(") {
+			return 0, 0, false
+		}
+		args, end := lex.Args(r.tokens, k+1)
+		if end < 0 || i >= len(args) || len(args[i]) == 0 {
+			return 0, 0, false
+		}
+		return args[i][0].Start, args[i][len(args[i])-1].End, true
+	}
+	if i == 0 {
+		if k == 0 {
+			return 0, 0, false
+		}
+		return r.tokens[operand(r.tokens, k-1)].Start, r.tokens[k-1].End, true
+	}
+	from, open := k+1, k+1
+	if open+1 < len(r.tokens) && r.tokens[open].IsIdent() {
+		open++
+	}
+	if open >= len(r.tokens) || !r.tokens[open].Is("(") {
+		return 0, 0, false
+	}
+	end := lex.Close(r.tokens, open)
+	if end < 0 || end+1 < len(r.tokens) && (r.tokens[end+1].Text == "::" || r.tokens[end+1].Is("[") || r.tokens[end+1].Is(".")) {
+		return 0, 0, false
+	}
+	return r.tokens[from].Start, r.tokens[end].End, true
+}
+
+// canAsk ends recursion: a query aside may ask aside itself, but not without end.
+const canAsk = 4
+
+// ask runs a SELECT of the statement's own text before the statement, over the same versions of its tables. rows is nil
+// when it cannot be run, which the statement itself will tell of if it has the same reason.
+func (q *statement) ask(text string, at *places) (rows *engine.Result, done func(), err error) {
+	if q.asked >= canAsk {
+		return nil, nil, nil
+	}
+	aside := &statement{s: q.s, ctx: q.ctx, tables: q.tables, views: q.views, hinted: q.hinted, hintedEffort: q.hintedEffort, args: q.args, params: q.params, paramNames: q.paramNames,
+		lists: q.lists, places: at, asked: q.asked + 1}
+	fail := func(err error) (*engine.Result, func(), error) {
+		aside.close()
+		return nil, nil, canceled(err)
+	}
+	w := &rewriting{original: text, text: text}
+	tree, err := q.s.env.engine.Parse(q.ctx, text)
+	if err != nil {
+		return fail(err)
+	}
+	edits, err := aside.resolve(text, tree)
+	if err != nil {
+		return fail(err)
+	}
+	w.splice(edits)
+	if q.params > 0 {
+		err = aside.renumber(w)
+	} else {
+		err = aside.dropArgs(w)
+	}
+	if err != nil {
+		return fail(err)
+	}
+	aside.restoreLists(w)
+	r, err := q.s.env.engine.Query(q.ctx, w.text, aside.args...)
+	if err != nil {
+		return fail(err)
+	}
+	return r, func() { r.Close(); aside.close() }, nil
+}
+
+// dropArgs drops the parameters by name that a text does not have.
+func (q *statement) dropArgs(w *rewriting) error {
+	tokens, err := lex.Tokens(w.text)
+	if err != nil {
+		return err
+	}
+	used := map[string]bool{}
+	for _, t := range tokens {
+		if t.Kind == lex.Param {
+			used[strings.ToLower(strings.Trim(t.Text[1:], `"`))] = true
+		}
+	}
+	q.args = slices.DeleteFunc(slices.Clone(q.args), func(a Arg) bool { return !used[strings.ToLower(strings.TrimPrefix(a.Name, "$"))] })
+	return nil
+}
