@@ -103,6 +103,11 @@ func (x *Index) Artifact(ctx context.Context, f *lake.DataFile) (a *Artifact, ba
 	if !ok {
 		return nil, 0, nil
 	}
+	return x.check(ctx, f, a)
+}
+
+// check gives an artifact that names a file of the path, and the place of the file in it, if it covers the file as it is now.
+func (x *Index) check(ctx context.Context, f *lake.DataFile, a *Artifact) (*Artifact, int64, error) {
 	key, err := x.view.key(ctx, f)
 	if err != nil {
 		if errs.Is(err, errs.Canceled) {
@@ -123,13 +128,24 @@ func (x *Index) Artifact(ctx context.Context, f *lake.DataFile) (a *Artifact, ba
 // On opens the index over a data file; nil when the index does not cover it or cannot be read, which is reported. An error
 // means that the query is at its end.
 func (x *Index) On(ctx context.Context, f *lake.DataFile) (*OnFile, error) {
-	a, base, err := x.Artifact(ctx, f)
+	named, ok := x.view.v.Artifact(x.ID, f.Path)
+	if !ok || named.Fingerprint != x.print {
+		return nil, nil
+	}
+	// What the file is now and what the artifact says may each take a round trip, so both are asked at once.
+	var failed error
+	var wait sync.WaitGroup
+	r := x.view.o.set.cache.opened(named)
+	if r == nil {
+		wait.Go(func() { r, failed = x.view.o.set.cache.reader(ctx, named) })
+	}
+	a, base, err := x.check(ctx, f, named)
+	wait.Wait()
 	if a == nil || err != nil {
 		return nil, err
 	}
-	r, err := x.view.o.set.cache.reader(ctx, a)
-	if err != nil {
-		return nil, x.damaged(ctx, a, err)
+	if failed != nil {
+		return nil, x.damaged(ctx, a, failed)
 	}
 	if r == nil {
 		return nil, nil
