@@ -292,6 +292,53 @@ func (f *OnFile) Walk(ctx context.Context, keys predicate.Ranges, descending boo
 	return true, nil
 }
 
+// Distinct bounds the number of different keys of the set, without reading anything; ok is false when the index cannot tell.
+func (f *OnFile) Distinct(keys predicate.Ranges) (most int64, ok bool) {
+	if f.r.bitmap == nil {
+		return 0, false
+	}
+	return f.r.bitmap.Distinct(keys), true
+}
+
+// Firsts yields the keys of the set in order, each with the first of its rows, but for keys that are known, which may be left
+// out; ok as with Find. Where the artifact covers other files too, that row may be one of theirs, and is then none of the
+// file's positions.
+func (f *OnFile) Firsts(ctx context.Context, keys predicate.Ranges, known func(key []byte) bool, yield func(key []byte, pos int64) bool) (ok bool, err error) {
+	if f.r.bitmap == nil {
+		return false, nil
+	}
+	err = f.r.bitmap.Firsts(ctx, keys, known, func(key []byte, row int64) bool { return yield(key, row-f.base) })
+	if err != nil {
+		return false, f.index.damaged(ctx, f.a, err)
+	}
+	return true, nil
+}
+
+// FirstNull is the first position with NULL, -1 when there is none, for artifacts of one file; ok as with Find.
+func (f *OnFile) FirstNull(ctx context.Context) (pos int64, ok bool, err error) {
+	if f.r.bitmap == nil {
+		return 0, false, nil
+	}
+	if f.shared() {
+		set, ok, err := f.Find(ctx, nil, true)
+		if !ok || err != nil {
+			return 0, false, err
+		}
+		for p := range set.All() {
+			return p, true, nil
+		}
+		return -1, true, nil
+	}
+	pos, some, err := f.r.bitmap.FirstNull(ctx)
+	if err != nil {
+		return 0, false, f.index.damaged(ctx, f.a, err)
+	}
+	if !some {
+		pos = -1
+	}
+	return pos, true, nil
+}
+
 // reader is an opened artifact.
 type reader struct {
 	bitmap *bitmap.Reader
