@@ -83,6 +83,9 @@ func (f *File) Memory() int64 {
 // maxFooter bounds the footer of a file that we are willing to read, in bytes.
 const maxFooter = 256 << 20
 
+// footerRead is what is read of the end of a file that is far away, in the hope that the footer is in it.
+const footerRead = 64 << 10
+
 // maxLeaves bounds the columns of a file.
 const maxLeaves = 1 << 16
 
@@ -137,10 +140,16 @@ func readFooter(r io.ReaderAt, size int64) ([]byte, error) {
 	if size < 12 {
 		return nil, corrupt("datafile.open", errors.New("the file is too short for Parquet"))
 	}
-	var tail [8]byte
-	if _, err := r.ReadAt(tail[:], size-8); err != nil && err != io.EOF {
+	// Far away a second request costs more than bytes read in vain.
+	ahead := int64(8)
+	if o, ok := r.(near); !ok || !o.Near() {
+		ahead = min(size, footerRead)
+	}
+	end := make([]byte, ahead)
+	if _, err := r.ReadAt(end, size-ahead); err != nil && err != io.EOF {
 		return nil, wrap(errs.Unavailable, "datafile.open", err)
 	}
+	tail := end[ahead-8:]
 	n := int64(binary.LittleEndian.Uint32(tail[:4]))
 	switch {
 	case bytes.Equal(tail[4:], []byte("PARE")):
@@ -152,6 +161,9 @@ func readFooter(r io.ReaderAt, size int64) ([]byte, error) {
 	case n > maxFooter:
 		return nil, errs.With(errs.Newf(errs.Exhausted, "datafile.open", "the footer has %d MiB, more than the %d MiB that are read", n>>20, maxFooter>>20),
 			errs.Hint("write larger row groups"))
+	}
+	if n+8 <= ahead {
+		return end[ahead-8-n : ahead-8], nil
 	}
 	footer := make([]byte, n)
 	if _, err := r.ReadAt(footer, size-8-n); err != nil && err != io.EOF {

@@ -197,7 +197,7 @@ func TestFetchReadsOnlyThePagesItNeeds(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if n := s.reads.Load(); n != 2 {
+	if n := s.reads.Load(); n != 1 { // it is far away, and its footer is shorter than what is read ahead
 		t.Errorf("opening took %d reads", n)
 	}
 	for n, most := range map[int]struct{ reads, bytes int64 }{1: {7, 400 << 10}, 8: {24, 1000 << 10}} {

@@ -54,6 +54,19 @@ func (m *Memory) Stat(ctx context.Context, name string) (Info, error) {
 	return o.info, nil
 }
 
+// Get reads a part of an object.
+func (m *Memory) Get(ctx context.Context, name string, off, most int64) ([]byte, Info, error) {
+	o, err := m.find(ctx, "objstore.get", name)
+	if err != nil {
+		return nil, Info{}, err
+	}
+	if off < 0 || most < 0 {
+		return nil, Info{}, errs.Newf(errs.Invalid, "objstore.get", "%d bytes from %d on are no part of an object", most, off)
+	}
+	off = min(off, o.info.Size)
+	return bytes.Clone(o.data[off : off+min(most, o.info.Size-off)]), o.info, nil
+}
+
 func (m *Memory) find(ctx context.Context, op, name string) (*memoryObject, error) {
 	if err := check(ctx, op, name); err != nil {
 		return nil, err

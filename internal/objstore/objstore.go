@@ -55,6 +55,13 @@ type ContextReaderAt interface {
 	ReadAtContext(ctx context.Context, p []byte, off int64) (int, error)
 }
 
+// Getter is implemented by stores that are far away, where each request takes a round trip: a part of an object, and what it
+// is, in one request, without opening it first.
+type Getter interface {
+	// Get reads up to most bytes from an offset on, fewer where the object ends; NotFound when there is none.
+	Get(ctx context.Context, name string, off, most int64) ([]byte, Info, error)
+}
+
 // Near is implemented by objects that may answer a read at once, from memory or from a disk of this machine. Who needs several
 // ranges of one that does asks for each: what lies between would cost more than the asking.
 type Near interface {
@@ -176,14 +183,26 @@ func ReadAt(ctx context.Context, o Object, p []byte, off int64) (int, error) {
 // ReadAll reads a whole object of at most limit bytes; a larger one is Exhausted. The Info has no ModTime.
 func ReadAll(ctx context.Context, r Reader, name string, limit int64) ([]byte, Info, error) {
 	const op = "objstore.read"
+	tooLarge := func(size int64) error {
+		return errs.With(errs.Newf(errs.Exhausted, op, "the object has %d bytes, more than the %d it may have", size, limit), errs.On(name))
+	}
+	if g, ok := r.(Getter); ok {
+		data, info, err := g.Get(ctx, name, 0, limit)
+		switch {
+		case err != nil:
+			return nil, Info{}, err
+		case info.Size > limit:
+			return nil, Info{}, tooLarge(info.Size)
+		}
+		return data, Info{Name: name, Size: info.Size, ETag: info.ETag}, nil
+	}
 	o, err := r.Open(ctx, name)
 	if err != nil {
 		return nil, Info{}, err
 	}
 	defer o.Close()
 	if o.Size() > limit {
-		return nil, Info{}, errs.With(errs.Newf(errs.Exhausted, op,
-			"the object has %d bytes, more than the %d it may have", o.Size(), limit), errs.On(name))
+		return nil, Info{}, tooLarge(o.Size())
 	}
 	data := make([]byte, o.Size())
 	for done := 0; done < len(data); {

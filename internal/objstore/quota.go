@@ -31,8 +31,8 @@ type Quota struct {
 // recountEvery bounds how often a full store is listed again.
 const recountEvery = time.Second
 
-// NewQuota wraps a store with a limit in bytes, counting what it holds already. The result is a LocalPather and a Sweeper
-// when the store is.
+// NewQuota wraps a store with a limit in bytes, counting what it holds already. The result is a LocalPather and a Sweeper,
+// or a Getter, when the store is.
 func NewQuota(ctx context.Context, s Store, limit int64) (Store, error) {
 	if limit < 0 {
 		return nil, errs.Newf(errs.Invalid, "objstore.quota", "the quota is negative: %d", limit)
@@ -41,8 +41,11 @@ func NewQuota(ctx context.Context, s Store, limit int64) (Store, error) {
 	if err := q.recount(ctx); err != nil {
 		return nil, err
 	}
-	if l, ok := s.(localSweeper); ok {
-		return quotaLocal{q, l}, nil
+	switch x := s.(type) {
+	case localSweeper:
+		return quotaLocal{q, x}, nil
+	case Getter:
+		return quotaGetter{q, x}, nil
 	}
 	return q, nil
 }
@@ -59,6 +62,15 @@ type quotaLocal struct {
 
 func (q quotaLocal) LocalPath(name string) (string, bool)     { return q.l.LocalPath(name) }
 func (q quotaLocal) Sweep(ctx context.Context) (Swept, error) { return q.l.Sweep(ctx) }
+
+type quotaGetter struct {
+	*Quota
+	g Getter
+}
+
+func (q quotaGetter) Get(ctx context.Context, name string, off, most int64) ([]byte, Info, error) {
+	return q.g.Get(ctx, name, off, most)
+}
 
 // Used is the number of bytes counted now, writes under way included.
 func (q *Quota) Used() int64 {

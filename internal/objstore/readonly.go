@@ -6,10 +6,13 @@ import (
 )
 
 // ReadOnly gives the reading half of a store as a value that has no other methods, so that no type assertion finds a
-// writer behind it. Local paths stay.
+// writer behind it. Local paths stay, and Get.
 func ReadOnly(r Reader) Reader {
-	if p, ok := r.(LocalPather); ok {
-		return readOnlyLocal{readOnly{r}, p}
+	switch x := r.(type) {
+	case LocalPather:
+		return readOnlyLocal{readOnly{r}, x}
+	case Getter:
+		return readOnlyGetter{readOnly{r}, x}
 	}
 	return readOnly{r}
 }
@@ -29,3 +32,12 @@ type readOnlyLocal struct {
 }
 
 func (o readOnlyLocal) LocalPath(name string) (string, bool) { return o.p.LocalPath(name) }
+
+type readOnlyGetter struct {
+	readOnly
+	g Getter
+}
+
+func (o readOnlyGetter) Get(ctx context.Context, name string, off, most int64) ([]byte, Info, error) {
+	return o.g.Get(ctx, name, off, most)
+}

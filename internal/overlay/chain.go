@@ -22,7 +22,7 @@ const (
 	// trustFor is how long a version is taken for the newest when only the next one was looked for.
 	trustFor = time.Minute
 	// readAtOnce bounds the chunks that are read at one time.
-	readAtOnce = 8
+	readAtOnce = 64
 )
 
 // Chain is the versions of one overlay. It is safe for concurrent use, and so are several, also in other processes.
@@ -160,8 +160,20 @@ func (c *Chain) Load(ctx context.Context) (*Version, error) {
 
 func (c *Chain) load(ctx context.Context, known *Version, sure time.Time) (*Version, error) {
 	began := c.now()
+	hint := int64(-1) // not read yet
+	if known == nil {
+		var v *Version
+		var err error
+		if v, hint, err = c.loadCold(ctx); err != nil {
+			return nil, err
+		}
+		if v != nil {
+			c.remember(v, began)
+			return v, nil
+		}
+	}
 	for try := 1; ; try++ {
-		n, same, err := c.newest(ctx, known, sure)
+		n, same, err := c.newest(ctx, known, sure, hint)
 		if err != nil {
 			return nil, err
 		}
@@ -174,7 +186,7 @@ func (c *Chain) load(ctx context.Context, known *Version, sure time.Time) (*Vers
 		}
 		// What is missing may have been collected, because there are many versions more by now.
 		if len(v.Damage) > 0 && try < 3 {
-			if now, _, err := c.newest(ctx, nil, time.Time{}); err == nil && now != n {
+			if now, _, err := c.newest(ctx, nil, time.Time{}, -1); err == nil && now != n {
 				continue
 			}
 		}
@@ -202,8 +214,8 @@ func (c *Chain) forget() {
 
 // newest finds the number of the newest version, and whether it is the known one. Usually one look for the next version
 // tells. From time to time, and whenever there is a next one, it is also made sure that the known one is still there: a
-// chain that went on for long has removed it, and then the number after it says nothing.
-func (c *Chain) newest(ctx context.Context, known *Version, sure time.Time) (n int64, same bool, err error) {
+// chain that went on for long has removed it, and then the number after it says nothing. The hint is as for start.
+func (c *Chain) newest(ctx context.Context, known *Version, sure time.Time, hint int64) (n int64, same bool, err error) {
 	if known != nil && !sure.IsZero() {
 		if n, err = c.probe(ctx, known.Number); err != nil {
 			return 0, false, err
@@ -215,7 +227,7 @@ func (c *Chain) newest(ctx context.Context, known *Version, sure time.Time) (n i
 			return n, false, nil
 		}
 	}
-	start, err := c.start(ctx)
+	start, err := c.start(ctx, hint)
 	if err != nil {
 		return 0, false, err
 	}
@@ -253,20 +265,108 @@ func (c *Chain) still(ctx context.Context, v *Version) bool {
 	return err == nil && info.ETag == v.etag || err != nil && !errs.Is(err, errs.NotFound)
 }
 
+// The hint is the number of a version, and a line for each of the names of its chunks, unless they are many.
+const (
+	hintChunks = 64
+	hintSize   = 16 << 10 // bytes
+	aheadMost  = 8 << 20  // bytes of a chunk that is read because the hint names it
+)
+
+func hintOf(h *head) []byte {
+	out := strconv.AppendInt(nil, h.Version, 10)
+	if len(h.Chunks) <= hintChunks {
+		for i := range h.Chunks {
+			out = append(append(out, '\n'), h.Chunks[i].Name...)
+		}
+	}
+	if len(out) > hintSize {
+		out = strconv.AppendInt(nil, h.Version, 10)
+	}
+	return out
+}
+
+// hint reads the hint: a version, 0 when there is no hint that makes sense, and names of chunks, which may be anything.
+func (c *Chain) hint(ctx context.Context) (n int64, chunks []string) {
+	data, _, err := objstore.ReadAll(ctx, c.store, c.name(hintName), hintSize)
+	if err != nil {
+		return 0, nil
+	}
+	lines := strings.Split(string(data), "\n")
+	n, err = strconv.ParseInt(strings.TrimSpace(lines[0]), 10, 64)
+	if err != nil || n <= 0 {
+		return 0, nil
+	}
+	return n, lines[1:]
+}
+
+// loadCold gives the newest version in two rounds, by a hint that is right: the hint; then the head that it names, the look
+// for the next one, and the chunks that it names, all at once. It gives nil when there is more to it, and the number that the
+// hint names, as for start.
+func (c *Chain) loadCold(ctx context.Context) (v *Version, n int64, err error) {
+	c.mu.Lock()
+	doubt := c.doubt
+	c.mu.Unlock()
+	if doubt {
+		return nil, -1, nil
+	}
+	n, names := c.hint(ctx)
+	if n == 0 {
+		return nil, 0, nil
+	}
+	v = &Version{Number: n}
+	var h *head
+	var last int64
+	var failed, unknown error
+	var g errgroup.Group
+	g.Go(func() error {
+		h, v.etag, failed = c.readHead(ctx, n)
+		return nil
+	})
+	g.Go(func() error {
+		last, unknown = c.probe(ctx, n)
+		return nil
+	})
+	var mu sync.Mutex
+	ahead := map[string][]byte{}
+	for _, name := range names[:min(len(names), hintChunks)] {
+		if !strings.HasPrefix(name, chunksDir) || objstore.CheckName(name) != nil {
+			continue
+		}
+		g.Go(func() error {
+			if data, _, err := objstore.ReadAll(ctx, c.store, c.name(name), aheadMost); err == nil {
+				mu.Lock()
+				ahead[name] = data
+				mu.Unlock()
+			}
+			return nil
+		})
+	}
+	_ = g.Wait() // failures are noted
+	if failed != nil || unknown != nil || last != n {
+		return nil, n, nil
+	}
+	v.head = *h
+	if err := c.readChunks(ctx, v, nil, ahead); err != nil || len(v.Damage) > 0 {
+		return nil, n, err
+	}
+	return v, n, nil
+}
+
 // start is a version that exists, from which the newest can be found: by the hint when it is right, else the last of a
-// listing. 0 means that there is none.
-func (c *Chain) start(ctx context.Context) (int64, error) {
+// listing. 0 means that there is none. The number that the hint names is n, 0 for none, below 0 when it was not read yet.
+func (c *Chain) start(ctx context.Context, n int64) (int64, error) {
 	c.mu.Lock()
 	doubt := c.doubt
 	c.mu.Unlock()
 	if doubt {
 		return c.last(ctx)
 	}
-	if data, _, err := objstore.ReadAll(ctx, c.store, c.name(hintName), 64); err == nil {
-		if n, err := strconv.ParseInt(strings.TrimSpace(string(data)), 10, 64); err == nil && n > 0 {
-			if _, err := c.store.Stat(ctx, c.name(versionName(n))); err == nil {
-				return n, nil
-			}
+	if n < 0 {
+		n, _ = c.hint(ctx)
+	}
+	if n > 0 {
+		if _, err := c.store.Stat(ctx, c.name(versionName(n))); err == nil {
+			return n, nil
 		}
 	}
 	return c.last(ctx)
@@ -304,7 +404,7 @@ func (c *Chain) read(ctx context.Context, n int64, known *Version) (*Version, er
 			v.damaged(err)
 		}
 	}
-	return v, c.readChunks(ctx, v, known)
+	return v, c.readChunks(ctx, v, known, nil)
 }
 
 func (c *Chain) readHead(ctx context.Context, n int64) (h *head, etag string, err error) {
@@ -337,8 +437,8 @@ func unreadable(name string, err error) error {
 		errs.Hint("build the indexes again to replace what is lost"))
 }
 
-// readChunks reads the chunks of a version, except those that a known one has.
-func (c *Chain) readChunks(ctx context.Context, v *Version, known *Version) error {
+// readChunks reads the chunks of a version, except those that a known one has, or whose bytes were read ahead, by name.
+func (c *Chain) readChunks(ctx context.Context, v *Version, known *Version, ahead map[string][]byte) error {
 	have := map[chunkKey]*chunk{}
 	if known != nil {
 		for i := range known.parts {
@@ -352,6 +452,9 @@ func (c *Chain) readChunks(ctx context.Context, v *Version, known *Version) erro
 	g.SetLimit(readAtOnce)
 	for i := range refs {
 		parts[i] = part{ref: refs[i], chunk: have[refs[i].key()]}
+		if data, ok := ahead[refs[i].Name]; ok {
+			parts[i].chunk, _ = c.decode(data, &refs[i]) // what is damaged is read once more
+		}
 		if parts[i].chunk == nil {
 			g.Go(func() error {
 				parts[i].chunk, failed[i] = c.readChunk(ctx, &refs[i])

@@ -118,7 +118,7 @@ func (c *Chain) used(ctx context.Context, last int64) (map[string]bool, error) {
 			return nil, err
 		}
 		next := &Version{Number: n, head: *h}
-		if err := c.readChunks(ctx, next, v); err != nil {
+		if err := c.readChunks(ctx, next, v, nil); err != nil {
 			return nil, err
 		}
 		if len(next.Damage) > 0 && (n == last || next.unread != nil) {

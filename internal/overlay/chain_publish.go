@@ -7,7 +7,6 @@ import (
 	"math/bits"
 	"math/rand/v2"
 	"slices"
-	"strconv"
 	"time"
 
 	"github.com/google/uuid"
@@ -449,8 +448,8 @@ func (c *Chain) publish(ctx context.Context, store objstore.Store, base, next *V
 		}
 		return conflict
 	}
-	// The hint saves readers a listing. Failing to write it is no failure to publish.
-	_, _ = store.Put(ctx, c.name(hintName), []byte(strconv.FormatInt(next.Number, 10)), objstore.Condition{})
+	// The hint saves readers a listing and a round. Failing to write it is no failure to publish.
+	_, _ = store.Put(ctx, c.name(hintName), hintOf(&next.head), objstore.Condition{})
 	return nil
 }
 

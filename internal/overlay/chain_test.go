@@ -488,8 +488,8 @@ func TestWhatLoadingCosts(t *testing.T) {
 	publish()
 	want("two more", "4 stats, 0 lists, opens [chunks/v3 chunks/v4 v4.json]")
 	c = overlay.OpenChain(store, manifestPrefix)
-	want("somebody new", "2 stats, 0 lists, opens [chunks/v1 chunks/v2 chunks/v3 chunks/v4 v4.json version-hint.text]")
-	for _, hint := range []string{"", "x", "3", "2\n", "99", "-1", strings.Repeat("9", 100)} {
+	want("somebody new", "1 stats, 0 lists, opens [chunks/v1 chunks/v2 chunks/v3 chunks/v4 v4.json version-hint.text]")
+	for _, hint := range []string{"", "x", "3", "2\n", "99", "-1", strings.Repeat("9", 100), "4\nchunks/none", "4\n../v1.json\n\nv1.json", "3\n" + strings.Repeat("chunks/x\n", 100), "4" + strings.Repeat("\n", 20_000)} {
 		if _, err := mem.Put(t.Context(), manifestPrefix+"/version-hint.text", []byte(hint), objstore.Condition{}); err != nil {
 			t.Fatal(err)
 		}

@@ -3,6 +3,7 @@ package overlay
 import (
 	"context"
 	"fmt"
+	"io"
 	"sync"
 
 	"github.com/overlakedb/overlake/internal/cache"
@@ -45,6 +46,13 @@ func (c *readers) bad(a *Artifact) {
 	}
 	c.mu.Unlock()
 	c.open.Delete(k)
+}
+
+// opened gives the reader of an artifact if it is at hand.
+func (c *readers) opened(a *Artifact) *reader {
+	r, _ := c.open.Get(artifactKey(a))
+	out, _ := r.(*reader)
+	return out
 }
 
 // reader gives the reader of an artifact; nil for one that is known to be damaged.
@@ -100,6 +108,13 @@ type artifactBytes struct {
 func (s artifactBytes) ReadAtContext(ctx context.Context, p []byte, off int64) (int, error) {
 	if off < 0 || off > s.a.Length-int64(len(p)) {
 		return 0, errs.New(errs.Corrupt, "overlay.read", "an artifact points outside of itself", errs.On(s.a.Bundle))
+	}
+	if g, ok := s.b.store.(objstore.Getter); ok {
+		data, _, err := g.Get(ctx, s.a.Bundle, s.a.Offset+off, int64(len(p)))
+		if n := copy(p, data); err != nil || n == len(p) {
+			return n, err
+		}
+		return len(data), io.EOF
 	}
 	o, err := s.b.acquire(ctx, s.a.Bundle)
 	if err != nil {

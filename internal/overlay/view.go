@@ -104,6 +104,11 @@ func (x *Index) Artifact(ctx context.Context, f *lake.DataFile) (a *Artifact, ba
 	if !ok {
 		return nil, 0, nil
 	}
+	return x.check(ctx, f, a)
+}
+
+// check gives an artifact that names a file of the path, and the place of the file in it, if it covers the file as it is now.
+func (x *Index) check(ctx context.Context, f *lake.DataFile, a *Artifact) (*Artifact, int64, error) {
 	key, err := x.view.key(ctx, f)
 	if err != nil {
 		if errs.Is(err, errs.Canceled) {
@@ -124,13 +129,24 @@ func (x *Index) Artifact(ctx context.Context, f *lake.DataFile) (a *Artifact, ba
 // On opens the index over a data file; nil when the index does not cover it or cannot be read, which is reported. An error
 // means that the query is at its end.
 func (x *Index) On(ctx context.Context, f *lake.DataFile) (*OnFile, error) {
-	a, base, err := x.Artifact(ctx, f)
+	named, ok := x.view.v.Artifact(x.ID, f.Path)
+	if !ok || named.Fingerprint != x.print {
+		return nil, nil
+	}
+	// What the file is now and what the artifact says may each take a round trip, so both are asked at once.
+	var failed error
+	var wait sync.WaitGroup
+	r := x.view.o.set.cache.opened(named)
+	if r == nil {
+		wait.Go(func() { r, failed = x.view.o.set.cache.reader(ctx, named) })
+	}
+	a, base, err := x.check(ctx, f, named)
+	wait.Wait()
 	if a == nil || err != nil {
 		return nil, err
 	}
-	r, err := x.view.o.set.cache.reader(ctx, a)
-	if err != nil {
-		return nil, x.damaged(ctx, a, err)
+	if failed != nil {
+		return nil, x.damaged(ctx, a, failed)
 	}
 	if r == nil || r.bitmap == nil && r.bloom == nil {
 		return nil, nil
@@ -275,6 +291,53 @@ func (f *OnFile) Walk(ctx context.Context, keys predicate.Ranges, descending boo
 		return false, f.index.damaged(ctx, f.a, err)
 	}
 	return true, nil
+}
+
+// Distinct bounds the number of different keys of the set, without reading anything; ok is false when the index cannot tell.
+func (f *OnFile) Distinct(keys predicate.Ranges) (most int64, ok bool) {
+	if f.r.bitmap == nil {
+		return 0, false
+	}
+	return f.r.bitmap.Distinct(keys), true
+}
+
+// Firsts yields the keys of the set in order, each with the first of its rows, but for keys that are known, which may be left
+// out; ok as with Find. Where the artifact covers other files too, that row may be one of theirs, and is then none of the
+// file's positions.
+func (f *OnFile) Firsts(ctx context.Context, keys predicate.Ranges, known func(key []byte) bool, yield func(key []byte, pos int64) bool) (ok bool, err error) {
+	if f.r.bitmap == nil {
+		return false, nil
+	}
+	err = f.r.bitmap.Firsts(ctx, keys, known, func(key []byte, row int64) bool { return yield(key, row-f.base) })
+	if err != nil {
+		return false, f.index.damaged(ctx, f.a, err)
+	}
+	return true, nil
+}
+
+// FirstNull is the first position with NULL, -1 when there is none, for artifacts of one file; ok as with Find.
+func (f *OnFile) FirstNull(ctx context.Context) (pos int64, ok bool, err error) {
+	if f.r.bitmap == nil {
+		return 0, false, nil
+	}
+	if f.shared() {
+		set, ok, err := f.Find(ctx, nil, true)
+		if !ok || err != nil {
+			return 0, false, err
+		}
+		for p := range set.All() {
+			return p, true, nil
+		}
+		return -1, true, nil
+	}
+	pos, some, err := f.r.bitmap.FirstNull(ctx)
+	if err != nil {
+		return 0, false, f.index.damaged(ctx, f.a, err)
+	}
+	if !some {
+		pos = -1
+	}
+	return pos, true, nil
 }
 
 // reader is an opened artifact.

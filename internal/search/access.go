@@ -70,7 +70,7 @@ const (
 	pageRows    = 2048
 	scanShare   = 0.05 // a larger share of a file's rows is scanned without asking the indexes
 	enoughRows  = 16   // a set so small is not worth cutting further
-	askParallel = 8
+	askParallel = 64
 )
 
 // Choose decides for the files of a plan. The filter is the bound form of the one that the plan was made with.

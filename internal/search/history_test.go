@@ -86,6 +86,7 @@ func (h *history) run(name string, steps int) usage {
 			fail(err)
 		}
 		u.fetched, u.pruned, u.scanned, u.summed, u.first = u.fetched+got.fetched, u.pruned+got.pruned, u.scanned+got.scanned, u.summed+got.summed, u.first+got.first
+		u.different += got.different
 	}
 	h.s.Close()
 	t.Logf("%s: %+v", name, u)

@@ -368,7 +368,15 @@ func Top(ctx context.Context, plan *lake.Plan, filter *predicate.Bound, view *ov
 			add(f.File, slices.Collect(f.Rows.All()))
 		}
 	}
-	a = &Access{Used: []string{x.Name}, Covered: len(plan.Files)}
+	if a = fetchOf(sets, x.Name); a.Rows > 10*maxTop {
+		return nil, false, nil
+	}
+	return a, true, nil
+}
+
+// fetchOf fetches sets of rows, one for each file of a plan or nil, that an index named.
+func fetchOf(sets []*row.Bitmap, index string) *Access {
+	a := &Access{Used: []string{index}, Covered: len(sets)}
 	for i, s := range sets {
 		if s == nil {
 			a.Pruned++
@@ -377,8 +385,5 @@ func Top(ctx context.Context, plan *lake.Plan, filter *predicate.Bound, view *ov
 		a.Fetch = append(a.Fetch, lake.FileRows{File: i, Rows: s})
 		a.Rows += s.Len()
 	}
-	if a.Rows > 10*maxTop {
-		return nil, false, nil
-	}
-	return a, true, nil
+	return a
 }

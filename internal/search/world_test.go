@@ -187,7 +187,7 @@ func recordsIn(rec arrow.RecordBatch) []record {
 }
 
 // usage counts how questions were answered.
-type usage struct{ fetched, pruned, scanned, summed, first int }
+type usage struct{ fetched, pruned, scanned, summed, first, different int }
 
 // answers puts the questions to a table through its indexes and compares with a scan of all rows.
 func answers(ctx context.Context, s *overlay.Set, table *lake.Table, rows [][]record, list []question) (u usage, err error) {
@@ -297,7 +297,36 @@ func summaries(ctx context.Context, all, plan *lake.Plan, rows [][]record, place
 			return fmt.Errorf("the ends are other ones")
 		}
 	}
-	a, ok, err := search.Top(ctx, plan, bound, view, search.TopRequest{Field: cat, Rows: 3})
+	a, ok, err := search.Distinct(ctx, plan, bound, view, cat, search.UseIndex)
+	if err != nil {
+		return err
+	}
+	if ok {
+		u.different++
+		got, different := map[int32]int{}, map[int32]bool{}
+		for _, f := range a.Fetch {
+			for pos := range f.Rows.All() {
+				if all.Files[places[plan.Files[f.File].Path]].Deletes.Contains(pos) {
+					return fmt.Errorf("a deleted row has one of the different values")
+				}
+				if r := at(search.Place{File: f.File, Pos: pos}); q.keep(r) {
+					got[r.cat]++
+				}
+			}
+		}
+		for _, r := range want {
+			different[r.cat] = true
+		}
+		for v := range different {
+			if got[v] != 1 {
+				return fmt.Errorf("%d rows have the value %d, want 1", got[v], v)
+			}
+		}
+		if len(got) != len(different) {
+			return fmt.Errorf("%d different values by the index, %d by a scan", len(got), len(different))
+		}
+	}
+	a, ok, err = search.Top(ctx, plan, bound, view, search.TopRequest{Field: cat, Rows: 3})
 	if err != nil || !ok {
 		return err
 	}

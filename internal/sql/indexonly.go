@@ -24,23 +24,31 @@ import (
 //   - SELECT with count(*), count(c), min(c) and max(c) alone, where WHERE is understood to the end: a row with the least
 //     value, one with the greatest, and one of these as often as the count needs.
 //   - ORDER BY c LIMIT n: the rows that come first, with all ties of the last.
+//   - SELECT DISTINCT c, GROUP BY c without aggregates, count(DISTINCT c): one row for each different value.
 
 // indexOnly gives an expression for FROM, or "" when the query is not of these or the indexes cannot tell. The filter is all
 // that WHERE says.
 func (q *statement) indexOnly(n node, s *source, filter predicate.Expr) (string, error) {
-	if len(list(s.node, "column_name_alias")) > 0 || len(list(n, "group_expressions")) > 0 || len(list(n, "group_sets")) > 0 ||
-		str(n, "aggregate_handling") != "STANDARD_HANDLING" || n["having"] != nil || n["qualify"] != nil {
+	if len(list(s.node, "column_name_alias")) > 0 || str(n, "aggregate_handling") != "STANDARD_HANDLING" || n["qualify"] != nil {
 		return "", nil
 	}
+	grouped := len(list(n, "group_expressions")) > 0 || len(list(n, "group_sets")) > 0 || n["having"] != nil
 	opts, err := q.hint()
 	if err != nil || opts.Hint == search.NoIndex || opts.Only != "" {
 		return "", err
 	}
-	column, counts, summary := summarized(n, s)
+	var column, field string
+	var counts, summary bool
 	var top *search.TopRequest
-	var field string
+	if !grouped {
+		column, counts, summary = summarized(n, s)
+	}
+	different := ""
 	if !summary {
-		if top, field = topOf(n, s); top == nil {
+		if different = distinctOf(n, s); different == "" && !grouped {
+			top, field = topOf(n, s)
+		}
+		if different == "" && top == nil {
 			return "", nil
 		}
 	} else if column == "" && filter == nil {
@@ -72,13 +80,21 @@ func (q *statement) indexOnly(n node, s *source, filter predicate.Expr) (string,
 	if filter != nil {
 		info.filter = filter.String()
 	}
-	if top != nil {
-		top.Field = idOf(field)
-		a, ok, err := search.Top(q.ctx, plan, bound, v, *top)
+	if !summary {
+		var a *search.Access
+		var ok bool
+		if different != "" {
+			info.via = "a row for each value in the index"
+			a, ok, err = search.Distinct(q.ctx, plan, bound, v, idOf(different), opts.Hint)
+		} else {
+			info.via = "the first rows in the order of the index"
+			top.Field = idOf(field)
+			a, ok, err = search.Top(q.ctx, plan, bound, v, *top)
+		}
 		if err != nil || !ok {
 			return "", err
 		}
-		info.access, info.via = a, "the first rows in the order of the index"
+		info.access = a
 		q.scans = append(q.scans, info)
 		if len(a.Fetch) == 0 {
 			return emptyScan(plan.Schema)
@@ -169,6 +185,135 @@ func summarized(n node, s *source) (column string, counts, ok bool) {
 		return "", false, false
 	}
 	return column, counts, true
+}
+
+// distinctOf gives the column of the table that is all that a SELECT asks for, when the answer depends on which values there are
+// in it and not on how often: DISTINCT, GROUP BY, and aggregates for which that holds. Else "".
+func distinctOf(n node, s *source) string {
+	column, aggregates, distinct := "", false, len(list(n, "group_expressions")) > 0
+	inside := 0     // of expressions
+	within := false // some names the column
+	headings := map[string]bool{}
+	for _, item := range list(n, "select_list") {
+		x, _ := item.(node)
+		headings[strings.ToLower(str(x, "alias"))] = true
+	}
+	ofColumn := func(x node) bool {
+		c, ok := onlyColumn(x, s)
+		if !ok || column != "" && column != c {
+			return false
+		}
+		column = c
+		within = within || inside > 0
+		return true
+	}
+	var safe func(v any) bool
+	all := func(list []any) bool {
+		return !slices.ContainsFunc(list, func(x any) bool { return !safe(x) })
+	}
+	safe = func(v any) bool {
+		x, _ := v.(node)
+		if str(x, "class") != "COLUMN_REF" {
+			inside++
+			defer func() { inside-- }()
+		}
+		switch str(x, "class") {
+		case "CONSTANT":
+			return true
+		case "COLUMN_REF":
+			// What the select list makes may be named too; where a column has the same name, either may be meant.
+			if names := list(x, "column_names"); len(names) == 1 {
+				name, _ := names[0].(string)
+				if src, _ := s.column(name, 0); src == nil && headings[strings.ToLower(name)] {
+					return true
+				}
+			}
+			return ofColumn(x)
+		case "CAST":
+			return safe(x["child"])
+		case "BETWEEN":
+			return safe(x["input"]) && safe(x["lower"]) && safe(x["upper"])
+		case "COMPARISON":
+			return safe(x["left"]) && safe(x["right"])
+		case "CONJUNCTION":
+			return all(list(x, "children"))
+		case "OPERATOR":
+			if t := str(x, "type"); t != "OPERATOR_IS_NULL" && t != "OPERATOR_IS_NOT_NULL" && t != "OPERATOR_NOT" && t != "OPERATOR_COALESCE" {
+				return false
+			}
+			return all(list(x, "children"))
+		case "FUNCTION":
+			args := list(x, "children")
+			if op, _ := x["is_operator"].(bool); op {
+				return all(args)
+			}
+			name := strings.ToLower(str(x, "function_name"))
+			if name != "min" && name != "max" && (name != "count" || x["distinct"] != true) || len(args) != 1 || x["filter"] != nil ||
+				len(list(child(x, "order_bys"), "orders")) > 0 || str(x, "schema") != "" {
+				return false
+			}
+			arg, _ := args[0].(node)
+			aggregates = true
+			was := inside
+			inside = 0 // it is the value itself that counts
+			defer func() { inside = was }()
+			return ofColumn(arg)
+		}
+		return false
+	}
+	for _, m := range list(n, "modifiers") {
+		m, _ := m.(node)
+		if str(m, "type") == "DISTINCT_MODIFIER" {
+			if len(list(m, "distinct_on_targets")) > 0 {
+				return ""
+			}
+			distinct = true
+		}
+	}
+	if sets := list(n, "group_sets"); len(sets) > 1 {
+		return ""
+	}
+	if !all(list(n, "group_expressions")) || !all(list(n, "select_list")) ||
+		n["having"] != nil && !safe(n["having"]) || !distinct && !aggregates {
+		return ""
+	}
+	for _, m := range list(n, "modifiers") {
+		m, _ := m.(node)
+		switch str(m, "type") {
+		case "DISTINCT_MODIFIER":
+		case "ORDER_MODIFIER":
+			for _, o := range list(m, "orders") {
+				o, _ := o.(node)
+				if !safe(o["expression"]) {
+					return ""
+				}
+			}
+		case "LIMIT_MODIFIER":
+			for _, key := range []string{"limit", "offset"} {
+				if e := child(m, key); e != nil && str(e, "class") != "CONSTANT" {
+					return ""
+				}
+			}
+		default:
+			return ""
+		}
+	}
+	// 0 and -0 are one value, but not as texts.
+	if within && s.floats(column) {
+		return ""
+	}
+	return column
+}
+
+// floats tells whether a column of the table is of floating-point numbers.
+func (s *source) floats(column string) bool {
+	sc, err := s.base.SchemaAt(s.ref)
+	if err != nil {
+		return true
+	}
+	return slices.ContainsFunc(sc.Fields(), func(f arrow.Field) bool {
+		return f.Name == column && (f.Type.ID() == arrow.FLOAT32 || f.Type.ID() == arrow.FLOAT64)
+	})
 }
 
 // onlyColumn is the column of the table that an expression is.

@@ -187,25 +187,25 @@ func (bl *block) decodeCounts(b []byte, keys int) error {
 	return nil
 }
 
-// decodeRows reads the rows, all of which must be below the given number.
-func (bl *block) decodeRows(b []byte, keys int, rows uint64) error {
+// decodeFirsts reads the first row of each key, all of which must be below the given number, and tells where the other rows
+// begin.
+func (bl *block) decodeFirsts(b []byte, keys int, rows uint64) (off int, err error) {
 	bl.firsts = slices.Grow(bl.firsts[:0], keys)[:keys]
 	if bl.rest >= len(b) {
-		return errBlock
+		return 0, errBlock
 	}
 	form := b[bl.rest]
 	base, n := binary.Uvarint(b[bl.rest+1:])
 	if n <= 0 || base >= rows {
-		return errBlock
+		return 0, errBlock
 	}
-	off := bl.rest + 1 + n
-	var err error
+	off = bl.rest + 1 + n
 	switch form {
 	case plainFirsts:
 		off, err = readList(bl.firsts, b, off)
 		for i, r := range bl.firsts {
 			if r >= rows-base {
-				return errBlock
+				return 0, errBlock
 			}
 			bl.firsts[i] = base + r
 		}
@@ -215,13 +215,19 @@ func (bl *block) decodeRows(b []byte, keys int, rows uint64) error {
 		for i, z := range bl.firsts[1:] {
 			base += uint64(unzigzag(z))
 			if base >= rows {
-				return errBlock
+				return 0, errBlock
 			}
 			bl.firsts[i+1] = base
 		}
 	default:
-		return errBlock
+		return 0, errBlock
 	}
+	return off, err
+}
+
+// decodeRows reads the rows, all of which must be below the given number.
+func (bl *block) decodeRows(b []byte, keys int, rows uint64) error {
+	off, err := bl.decodeFirsts(b, keys, rows)
 	if err != nil {
 		return err
 	}
@@ -253,15 +259,28 @@ func (bl *block) decodeRows(b []byte, keys int, rows uint64) error {
 // others are the rows of key i after its first.
 func (bl *block) others(i int) []uint64 { return bl.gaps[bl.starts[i]:bl.starts[i+1]] }
 
+// firstOf is the first row in a block of one key.
+func firstOf(b []byte, rows uint64) (uint64, error) {
+	if len(b) == 0 {
+		return 0, errBlock
+	}
+	first, n := binary.Uvarint(b[1:])
+	if n <= 0 || first >= rows {
+		return 0, errBlock
+	}
+	return first, nil
+}
+
 // decodeOne reads a block of one key and calls yield with its rows as runs, ascending: many of them one row long.
 func (bl *block) decodeOne(b []byte, postings int, rows uint64, yield func(lo, hi uint64)) error {
 	if len(b) == 0 || postings <= 0 || postings > maxBlockPostings {
 		return errBlock
 	}
-	first, n := binary.Uvarint(b[1:])
-	if n <= 0 || first >= rows {
-		return errBlock
+	first, err := firstOf(b, rows)
+	if err != nil {
+		return err
 	}
+	_, n := binary.Uvarint(b[1:])
 	off := 1 + n
 	switch b[0] {
 	case gapRows:

@@ -52,6 +52,18 @@ func everything(t *testing.T, src bitmap.Source, size int64) (answers []int64, e
 	if err != nil {
 		return nil, err
 	}
+	err = r.Firsts(ctx, all, nil, func(key []byte, row int64) bool {
+		answers = append(answers, int64(len(key)), row)
+		return true
+	})
+	if err != nil {
+		return nil, err
+	}
+	null, _, err := r.FirstNull(ctx)
+	if err != nil {
+		return nil, err
+	}
+	answers = append(answers, null, r.Distinct(all))
 	n, err := r.Count(ctx, predicate.Ranges{{Lo: s.Min, LoOpen: true, Hi: s.Max, HiOpen: true}}, true)
 	return append(answers, n), err
 }
@@ -217,6 +229,12 @@ func TestReadsAreFewAndSmall(t *testing.T) {
 		{"the least key", unique, func(r *bitmap.Reader) error {
 			return r.Walk(t.Context(), predicate.Ranges{{NoHi: true}}, false, func([]byte, []int64) bool { return false })
 		}, 1, 8 << 10},
+		{"the first row of each of a hundred values", hundred, func(r *bitmap.Reader) error {
+			return r.Firsts(t.Context(), predicate.Ranges{{NoHi: true}}, nil, func([]byte, int64) bool { return true })
+		}, 8, 340_000},
+		{"the first rows of what is known", hundred, func(r *bitmap.Reader) error {
+			return r.Firsts(t.Context(), predicate.Ranges{{NoHi: true}}, func([]byte) bool { return true }, nil)
+		}, 0, 0},
 	} {
 		if reads, bytes := ask(c.artifact, c.question); reads > c.reads || bytes > c.bytes {
 			t.Errorf("%s: %d bytes in %d reads, want at most %d in %d", c.what, bytes, reads, c.bytes, c.reads)

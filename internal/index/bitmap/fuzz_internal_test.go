@@ -59,6 +59,14 @@ func FuzzOpen(f *testing.F) {
 						break
 					}
 				}
+				if err == nil {
+					if err = r.Firsts(ctx, keys, nil, func([]byte, int64) bool { return true }); err != nil {
+						break
+					}
+				}
+			}
+			if err == nil {
+				_, _, err = r.FirstNull(ctx)
 			}
 		}
 		if err != nil && !errs.Is(err, errs.Corrupt) && !errs.Is(err, errs.Unsupported) {

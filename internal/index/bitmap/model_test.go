@@ -370,6 +370,7 @@ func (d *data) check(t *testing.T, rng *rand.Rand, artifact []byte, stats bitmap
 		if least, most := r.Estimate(set, null); least > count || most < count || most > d.rows {
 			t.Fatalf("%v, NULL %v: there are %d, estimated %d to %d", set, null, count, least, most)
 		}
+		d.checkFirsts(t, rng, r, set, within)
 		descending := rng.IntN(2) == 0
 		if descending {
 			slices.Reverse(within)
@@ -389,6 +390,48 @@ func (d *data) check(t *testing.T, rng *rand.Rand, artifact []byte, stats bitmap
 		if err != nil || i != max(stop, min(1, len(within))) {
 			t.Fatalf("%v, descending %v: walked %d of %d keys (%v)", set, descending, i, len(within), err)
 		}
+	}
+}
+
+// checkFirsts compares the first rows of the keys within a set.
+func (d *data) checkFirsts(t *testing.T, rng *rand.Rand, r *bitmap.Reader, set predicate.Ranges, within []string) {
+	t.Helper()
+	if n := r.Distinct(set); n < int64(len(within)) || n > r.Stats().Distinct {
+		t.Fatalf("%v: there are %d keys, at most %d they say", set, len(within), n)
+	}
+	if p, ok, err := r.FirstNull(t.Context()); err != nil || ok != (len(d.nulls) > 0) || ok && p != slices.Min(d.nulls) {
+		t.Fatalf("the first NULL is in row %d, %v, %v", p, ok, err)
+	}
+	var known func([]byte) bool
+	left := map[string]bool{}
+	if rng.IntN(2) == 0 {
+		known = func(key []byte) bool {
+			if _, ok := left[string(key)]; !ok {
+				left[string(key)] = rng.IntN(2) == 0
+			}
+			return left[string(key)]
+		}
+	}
+	stop := len(within)
+	if known == nil && rng.IntN(3) == 0 {
+		stop = rng.IntN(len(within) + 1)
+	}
+	i := 0
+	err := r.Firsts(t.Context(), set, known, func(key []byte, row int64) bool {
+		for i < len(within) && left[within[i]] {
+			i++
+		}
+		if i >= len(within) || string(key) != within[i] || row != d.model[within[i]][0] {
+			t.Fatalf("%v: key %d is %x, first in row %d", set, i, key, row)
+		}
+		i++
+		return i < stop
+	})
+	for known != nil && i < len(within) && left[within[i]] {
+		i++
+	}
+	if err != nil || i != max(stop, min(1, len(within))) {
+		t.Fatalf("%v: the first rows of %d of %d keys (%v)", set, i, len(within), err)
 	}
 }
 

@@ -20,17 +20,21 @@ type Reader struct {
 	dir *directory
 }
 
-// tailRead is how much Open reads at once.
-const tailRead = 64 << 10
+// What Open reads at once, in bytes: nearly every directory is in it.
+const (
+	tailRead  = 64 << 10 // at least
+	tailShare = 128      // one part in so many of a large artifact
+	tailMost  = 4 << 20
+)
 
 // Open reads the tail and the directory of an artifact of the given size: in one read, or in two when the directory is
-// longer than 64 KiB.
+// longer than 64 KiB and than a 128th of the artifact, or than 4 MiB.
 func Open(ctx context.Context, src Source, size int64) (*Reader, error) {
 	const op = "bitmap.open"
 	if size < tailSize {
 		return nil, corrupt(op, "it is too short")
 	}
-	n := min(size, tailRead)
+	n := min(size, max(tailRead, min(size/tailShare, tailMost)))
 	buf := make([]byte, n, n+listPad)
 	if err := readFull(ctx, src, buf, size-n); err != nil {
 		return nil, err

@@ -153,3 +153,119 @@ func (w *walk) finish() bool {
 	w.rows = w.rows[:0]
 	return !w.stopped
 }
+
+// Firsts yields the keys of the ranges in ascending order, each once with the first of its rows, until yield returns false.
+// Of keys with many rows no more than one block is read, and none where known tells that the key is of no interest; nil
+// knows none. The keys are good during the calls.
+func (r *Reader) Firsts(ctx context.Context, keys predicate.Ranges, known func(key []byte) bool, yield func(key []byte, row int64) bool) error {
+	const op = "bitmap.firsts"
+	d := r.dir
+	parts := slices.DeleteFunc(d.parts(keys), func(p part) bool {
+		if d.keys[p.block] > 0 {
+			return false
+		}
+		return d.continues(p.block) || known != nil && known(d.key(p.block))
+	})
+	var memory []byte
+	for ahead := 1; len(parts) > 0; ahead = min(2*ahead, walkAhead) {
+		these := parts[:min(ahead, len(parts))]
+		parts = parts[len(these):]
+		pieces := make([][]byte, len(these))
+		total := int64(0)
+		for _, p := range these {
+			total += d.offsets[p.block+1] - d.offsets[p.block] + listPad
+		}
+		memory = slices.Grow(memory[:0], int(total))[:total]
+		at := int64(0)
+		for i, p := range these {
+			n := d.offsets[p.block+1] - d.offsets[p.block]
+			pieces[i] = memory[at : at+n : at+n+listPad]
+			at += n + listPad
+		}
+		err := r.each(ctx, these, func(p part, b []byte, _ *block) error {
+			i, _ := slices.BinarySearchFunc(these, p.block, func(a part, block int) int { return a.block - block })
+			copy(pieces[i], b)
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+		more, err := r.firsts(these, pieces, keys, yield)
+		if err != nil {
+			return corrupt(op, err.Error())
+		}
+		if !more {
+			return nil
+		}
+	}
+	return nil
+}
+
+// firsts yields the keys of some blocks and tells whether to go on.
+func (r *Reader) firsts(parts []part, pieces [][]byte, keys predicate.Ranges, yield func(key []byte, row int64) bool) (bool, error) {
+	d := r.dir
+	w := blocks.Get().(*work)
+	defer blocks.Put(w)
+	bl := &w.block
+	var key []byte
+	for i, p := range parts {
+		n, postings := int(d.keys[p.block]), int(d.before[p.block+1]-d.before[p.block])
+		if n == 0 {
+			first, err := firstOf(pieces[i], uint64(d.rows))
+			if err != nil {
+				return false, err
+			}
+			if !yield(d.key(p.block), int64(first)) {
+				return false, nil
+			}
+			continue
+		}
+		if err := bl.decodeKeys(pieces[i], n, postings, keyKind(d.columns)); err != nil {
+			return false, err
+		}
+		if err := bl.decodeCounts(pieces[i], n); err != nil {
+			return false, err
+		}
+		if _, err := bl.decodeFirsts(pieces[i], n, uint64(d.rows)); err != nil {
+			return false, err
+		}
+		for _, k := range keys[p.from:p.to] {
+			from, to := bl.keys.within(k)
+			for at := from; at < to; at++ {
+				key = bl.keys.append(key[:0], at)
+				if !yield(key, int64(bl.firsts[at])) {
+					return false, nil
+				}
+			}
+		}
+	}
+	return true, nil
+}
+
+// FirstNull is the first row with NULL; ok is false when there is none.
+func (r *Reader) FirstNull(ctx context.Context) (row int64, ok bool, err error) {
+	if r.dir.nulls == 0 {
+		return 0, false, nil
+	}
+	err = r.each(ctx, []part{{block: 0, all: true}}, func(_ part, b []byte, _ *block) error {
+		first, err := firstOf(b, uint64(r.dir.rows))
+		row = int64(first)
+		return err
+	})
+	return row, err == nil, err
+}
+
+// Distinct bounds the number of different keys in the ranges from above, without reading anything.
+func (r *Reader) Distinct(keys predicate.Ranges) int64 {
+	d := r.dir
+	n := int64(0)
+	for _, p := range d.parts(keys) {
+		switch {
+		case d.keys[p.block] > 0:
+			n += int64(d.keys[p.block])
+		case !d.continues(p.block):
+			n++
+		}
+	}
+	return n
+}

@@ -43,6 +43,35 @@ func readsWhatWasWritten(t *testing.T, s objstore.Store) {
 	wantKind(t, err, errs.Exhausted)
 }
 
+// gets is for stores that read parts of objects without opening them, also through what wraps them.
+func gets(t *testing.T, s objstore.Store) {
+	if _, ok := s.(objstore.Getter); !ok {
+		return
+	}
+	text := letters(10_000)
+	info := put(t, s, "x", text)
+	for what, r := range map[string]objstore.Reader{"the store": s, "its reading half": objstore.ReadOnly(s)} {
+		g, ok := r.(objstore.Getter)
+		if !ok {
+			t.Fatalf("%s gets nothing", what)
+		}
+		for _, c := range [][2]int64{{0, 1}, {0, 10_000}, {0, 1 << 40}, {9_999, 1}, {9_999, 2}, {10_000, 1}, {10_001, 5}, {500, 0}, {1 << 62, 1 << 62}} {
+			data, found, err := g.Get(t.Context(), "x", c[0], c[1])
+			from := min(c[0], 10_000)
+			if want := text[from : from+min(c[1], 10_000-from)]; err != nil || string(data) != want || found.Size != info.Size || found.ETag != info.ETag {
+				t.Errorf("%s: %d bytes at %d are %d bytes of %+v, %v; want %d", what, c[1], c[0], len(data), found, err, len(want))
+			}
+			clear(data) // it is the caller's
+		}
+		for _, c := range [][2]int64{{-1, 1}, {0, -1}} {
+			_, _, err := g.Get(t.Context(), "x", c[0], c[1])
+			wantKind(t, err, errs.Invalid)
+		}
+		_, _, err := g.Get(t.Context(), "y", 0, 1)
+		wantKind(t, err, errs.NotFound)
+	}
+}
+
 func rangedReads(t *testing.T, s objstore.Store) {
 	text := letters(100_000)
 	put(t, s, "x", text)

@@ -22,6 +22,7 @@ type law struct {
 var laws = []law{
 	{"ReadsWhatWasWritten", readsWhatWasWritten},
 	{"RangedReads", rangedReads},
+	{"Gets", gets},
 	{"Names", names},
 	{"NamesThatContinueNames", namesThatContinueNames},
 	{"BuffersStayTheCallers", buffersStayTheCallers},

@@ -1,0 +1,148 @@
+package sql
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/apache/arrow-go/v18/arrow"
+	"github.com/apache/arrow-go/v18/arrow/array"
+
+	"github.com/overlakedb/overlake/internal/lake"
+	"github.com/overlakedb/overlake/internal/overlay"
+	"github.com/overlakedb/overlake/internal/row"
+)
+
+// text asks a statement and gives all that comes, a line each.
+func (w *world) text(statement string) string {
+	w.t.Helper()
+	var b strings.Builder
+	err := w.ask(statement, func(rec arrow.RecordBatch) {
+		for i := range int(rec.NumRows()) {
+			for k := range int(rec.NumCols()) {
+				b.WriteString(rec.Column(k).ValueStr(i) + "\t")
+			}
+			b.WriteString("\n")
+		}
+	})
+	if err != nil {
+		w.t.Errorf("%s: %v", statement, err)
+	}
+	return b.String()
+}
+
+// facts is a table of 60,000 rows in three files, of which one row in 50 is deleted: k has a hundred values and NULL, and is
+// indexed; so are name, which has 300, u, which is unique, and zero, which has 0, -0 and 5.
+func facts(t *testing.T) *world {
+	w := newWorld(t)
+	w.do("CREATE TABLE t (id BIGINT, k INTEGER, name VARCHAR, u BIGINT, x DOUBLE, zero DOUBLE)")
+	tb := w.table("t")
+	for _, c := range []string{"k", "name", "u", "zero"} {
+		if _, err := w.env.overlays.Of(tb).Define(t.Context(), tb, overlay.Spec{Columns: []string{c}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for i := range 3 {
+		w.do(fmt.Sprintf(`INSERT INTO t SELECT i, CASE WHEN i %% 101 = 7 THEN NULL ELSE hash(i) %% 100 END, 'n' || hash(i + 1) %% 300, (i * 7919) %% 60000, i / 3,
+			CASE i %% 3 WHEN 0 THEN 0.0 WHEN 1 THEN '-0'::DOUBLE ELSE 5 END
+			FROM range(%d, %d) r(i)`, 20_000*i, 20_000*(i+1)))
+		w.build("t")
+	}
+	w.remove("t", 50, 0)
+	w.removeWhere("t", "k", 33) // a value without a row, whose postings are there
+	return w
+}
+
+// removeWhere deletes the rows in which an INTEGER column has a value.
+func (w *world) removeWhere(table, column string, value int32) {
+	w.t.Helper()
+	tb := w.table(table)
+	plan, err := tb.Plan(w.t.Context(), lake.Ref{}, nil)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	gone := map[string]*row.Bitmap{}
+	for i := range plan.Files {
+		r, err := tb.ReadFile(w.t.Context(), &plan.Files[i], []string{column}, lake.Ref{}, false)
+		if err != nil {
+			w.t.Fatal(err)
+		}
+		set, pos := row.NewBitmap(), int64(0)
+		for r.Next() {
+			c := r.RecordBatch().Column(0).(*array.Int32)
+			for k := range c.Len() {
+				if c.IsValid(k) && c.Value(k) == value {
+					set.Add(pos)
+				}
+				pos++
+			}
+		}
+		if r.Err() != nil {
+			w.t.Fatal(r.Err())
+		}
+		r.Release()
+		gone[plan.Files[i].Path] = set
+	}
+	if _, err := tb.DeleteRows(w.t.Context(), gone); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// What is answered from an index alone, and what is not, and that the answers are those of a scan.
+func TestWhatAnIndexAnswersAlone(t *testing.T) {
+	w := facts(t)
+	const distinct, scan = "a row for each value in the index", "read_parquet"
+	for _, c := range []struct{ via, text string }{
+		{distinct, "SELECT DISTINCT k FROM t ORDER BY k"},
+		{distinct, "SELECT DISTINCT k AS j, k % 10 AS m FROM t WHERE k > 20 ORDER BY m DESC, j LIMIT 7 OFFSET 2"},
+		{distinct, "SELECT DISTINCT t.k FROM t WHERE k IS NULL OR k IN (5, 33, 700) ORDER BY 1"},
+		{distinct, "SELECT k FROM t GROUP BY k ORDER BY k NULLS FIRST"},
+		{distinct, "SELECT k FROM t GROUP BY 1 HAVING k BETWEEN 10 AND 20 ORDER BY 1"},
+		{distinct, "SELECT k % 7 AS m, min(k), max(k), count(DISTINCT k) FROM t GROUP BY m ORDER BY m"},
+		{distinct, "SELECT count(DISTINCT k), count(DISTINCT k) + 1 AS more, min(k) FROM t"},
+		{distinct, "SELECT count(DISTINCT name) FROM t WHERE name LIKE 'n1%'"},
+		{distinct, "SELECT count(DISTINCT k) FROM t WHERE k = 33"},
+		{distinct, "SELECT n.name FROM (SELECT DISTINCT name FROM t) n ORDER BY 1 LIMIT 5"},
+		{distinct, "SELECT DISTINCT k IS NULL AS a FROM t ORDER BY a"},
+		{distinct, "SELECT sum(j) FROM (SELECT k AS j FROM t GROUP BY j)"},
+		{scan, "SELECT sum(j) FROM (SELECT k AS j FROM t GROUP BY ALL)"},
+		// How often a value is there decides these.
+		{scan, "SELECT k, count(*) FROM t GROUP BY k ORDER BY k"},
+		{scan, "SELECT k, count(k) AS n FROM t GROUP BY k ORDER BY k"},
+		{scan, "SELECT k FROM t GROUP BY k HAVING count(*) > 620 ORDER BY k"},
+		{scan, "SELECT sum(DISTINCT k), avg(k) FROM t"},
+		{scan, "SELECT k FROM t WHERE k > 97 ORDER BY k"},
+		{scan, "SELECT count(DISTINCT k) FILTER (k > 3) FROM t"},
+		{scan, "SELECT k, row_number() OVER (ORDER BY k) AS n FROM t GROUP BY k ORDER BY k"},
+		{scan, "SELECT k FROM t GROUP BY k ORDER BY count(*), k LIMIT 5"},
+		{scan, "SELECT k FROM t GROUP BY ROLLUP (k) ORDER BY k NULLS LAST"},
+		{scan, "SELECT k FROM t GROUP BY GROUPING SETS ((k), ()) ORDER BY k"},
+		// A heading that is a column's name too may mean either.
+		{scan, "SELECT k AS id FROM t WHERE id < 3 GROUP BY id, k ORDER BY k"},
+		{scan, "SELECT DISTINCT k AS x FROM t ORDER BY x"},
+		{distinct, "SELECT DISTINCT k % 5 AS k FROM t ORDER BY k"},
+		// So are the texts of 0 and -0, which are one value.
+		{distinct, "SELECT count(DISTINCT zero), max(zero)::VARCHAR FROM t"},
+		{distinct, "SELECT DISTINCT abs(z) FROM (SELECT DISTINCT zero AS z FROM t) ORDER BY 1"},
+		{scan, "SELECT DISTINCT zero::VARCHAR AS z FROM t ORDER BY z"},
+		{scan, "SELECT count(*) FROM (SELECT zero FROM t GROUP BY zero, 1 / zero)"},
+		// Other columns do.
+		{scan, "SELECT DISTINCT k, x > 10 AS b FROM t ORDER BY k, b"},
+		{scan, "SELECT k, max(id) FROM t GROUP BY k ORDER BY k"},
+		{scan, "SELECT DISTINCT k FROM t WHERE x > 10000 ORDER BY k"},
+		{scan, "SELECT DISTINCT k FROM t WHERE k % 2 = 0 ORDER BY k"},
+		{scan, "SELECT DISTINCT x FROM t WHERE x < 3 ORDER BY x"},
+		// A scan is as cheap.
+		{scan, "SELECT count(DISTINCT u) FROM t"},
+		{distinct, "SELECT /*+ index */ count(DISTINCT u) FROM t WHERE u < 5000"},
+		{scan, "SELECT /*+ no_index */ DISTINCT k FROM t ORDER BY k"},
+	} {
+		plan := w.text("EXPLAIN " + c.text)
+		if !strings.Contains(plan, c.via) || c.via == scan && strings.Contains(plan, distinct) {
+			t.Errorf("%s:\n%s", c.text, plan)
+		}
+		if got, want := w.text(c.text), w.text(strings.Replace(strings.Replace(c.text, "/*+ index */", "", 1), "SELECT", "SELECT /*+ no_index */", 1)); got != want {
+			t.Errorf("%s:\n%.1000s\nwithout an index:\n%.1000s", c.text, got, want)
+		}
+	}
+}
