@@ -20,7 +20,7 @@ var pools = []int{10, 12, 16, 20, 24, 28, 32, 40, 48, 56, 64, 80, 96, 112, 128, 
 // calibrate measures what pool it takes to find the nearest ten. Queries are nodes drawn from the seed; the node itself is
 // left out, also of the walk, which would otherwise go straight to its neighbours. What is right is told by truth, which
 // has the nodes in the order of the index. Where the artifact has codes alone, a neighbour counts as found when it is
-// among those that callers would measure again by the table's rows.
+// among the first thirty, which callers would measure again by the table's rows.
 func (x *Index) calibrate(ctx context.Context, truth *space, seed uint64) error {
 	x.cal = Calibration{Ef95: maxEf, Ef99: maxEf, Distances: x.n}
 	k := min(calibrated, x.n-1)
@@ -42,7 +42,7 @@ func (x *Index) calibrate(ctx context.Context, truth *space, seed uint64) error 
 	}
 	s := x.scratch()
 	defer x.release(s)
-	limits := make([]float32, len(nodes)) // how far the k nearest are
+	limits := make([]float32, len(nodes)) // how far the k-th is
 	var q code.Query
 	for i, node := range nodes {
 		if err := ctx.Err(); err != nil {
@@ -63,14 +63,16 @@ func (x *Index) calibrate(ctx context.Context, truth *space, seed uint64) error 
 		}
 		limits[i] = s.pool.worst()
 	}
-	depth := k
-	if !x.Floats() || x.exact != nil {
-		depth = rerankOf(k)
+	depth := 0 // as searches do
+	if !x.Floats() {
+		depth = 3 * k
 	}
 	x.cal.Queries = len(nodes)
 	has95 := false
 	for _, ef := range pools {
-		ef = max(ef, depth)
+		if x.kind != code.Float32 {
+			ef = max(ef, depth, firstAgain(k))
+		}
 		found, distances := 0, int64(0)
 		for i, node := range nodes {
 			truth.be(&q, node)
@@ -87,21 +89,15 @@ func (x *Index) calibrate(ctx context.Context, truth *space, seed uint64) error 
 				return errs.Wrap(errs.Canceled, "graph.build", err)
 			}
 			distances += s.work.Distances
-			n := 0
-			for _, c := range s.pool.c {
-				if c.node&^expanded != node && n < min(depth, len(s.ids)) {
-					s.ids[n] = c.node &^ expanded
-					n++
-				}
-			}
-			truth.at(&q, s.ids[:n], s.dists)
+			c := slices.DeleteFunc(s.pool.c, func(c candidate) bool { return c.node&^expanded == node })
+			c = s.again(truth, &q, c, k, depth)
 			right := 0
-			for _, d := range s.dists[:n] {
-				if d <= limits[i]+1e-6+1e-5*max(limits[i], -limits[i]) { // kernels round in different orders
+			for _, o := range c[:min(k, len(c))] {
+				if o.dist <= limits[i]+1e-6+1e-5*max(limits[i], -limits[i]) { // kernels round in different orders
 					right++
 				}
 			}
-			found += min(right, k)
+			found += right
 		}
 		recall := float32(found) / float32(k*len(nodes))
 		x.cal.Distances = int(distances) / len(nodes)

@@ -22,7 +22,9 @@ func (x *Index) scan(ctx context.Context, s *scratch, p *Params, f *filter) ([]H
 	}
 	size := p.K
 	if again {
-		size = p.Rerank
+		if size = p.Rerank; size == 0 {
+			size = 8*p.K + 100
+		}
 	}
 	s.pool.reset(max(1, min(size, x.n)))
 	s.in = s.in[:0]

@@ -98,8 +98,9 @@ type Params struct {
 	K  int // hits; 0 with Within: all
 	Ef int // the size of the pool: larger finds more and takes longer. 0: what gave a recall of 0.99 when the graph was built
 
-	// Rerank is how many of the pool are measured again by floats. 0: 2*K+10 where the artifact keeps floats beside codes.
-	// Where it has codes alone any other number is Invalid. Where it has floats alone all distances are exact anyway.
+	// Rerank is how many of the pool are measured again by floats, where the artifact keeps them beside codes. 0: somewhat
+	// more than K, and then twice as many as long as there is one of the K nearest among the second half. Where the
+	// artifact has codes alone any other number is Invalid. Where it has floats alone all distances are exact anyway.
 	Rerank int
 
 	Allowed      []uint64 // the positions that may be hits, a bit each; those beyond its end may not. nil: all

@@ -39,7 +39,8 @@ type Index struct {
 	by        []uint32 // positions by node, ascending within
 	zeros     []uint32 // positions without a node
 
-	free chan *scratch
+	free   chan *scratch
+	forced string // by tests: the strategy
 }
 
 // Rows is the number of rows.

@@ -147,6 +147,9 @@ func (x *Index) check(query []float32, p *Params) (*filter, error) {
 	}
 	if p.Ef == 0 {
 		p.Ef = x.cal.Ef99 + max(0, min(p.K, len(x.positions))-calibrated)
+		if f.allowed != nil { // allowed rows may be where the graph is thin
+			p.Ef *= 2
+		}
 	}
 	k := p.K // a range may hold more than any pool
 	if p.K == 0 || p.K > len(x.positions) {
@@ -155,24 +158,25 @@ func (x *Index) check(query []float32, p *Params) (*filter, error) {
 	if p.Within == 0 {
 		k = p.K
 	}
-	switch {
-	case x.exact == nil:
+	again := 0
+	if x.exact == nil {
 		p.Rerank = 0
-	case p.Rerank == 0:
-		p.Rerank = rerankOf(k)
-	default:
+	} else if p.Rerank > 0 {
 		p.Rerank = max(p.Rerank, k)
+		again = p.Rerank
+	} else {
+		again = 2 * firstAgain(k)
 	}
-	p.Ef = min(max(p.Ef, k, p.Rerank, 1), max(x.n, 1))
+	p.Ef = min(max(p.Ef, k, again, 1), max(x.n, 1))
 	return f, nil
 }
-
-// rerankOf is how many nodes are measured again for k hits, unless it is said.
-func rerankOf(k int) int { return 2*k + 10 }
 
 // way chooses the strategy. The walk costs about Distances over the share of allowed rows; comparing one row in a batch
 // costs about a quarter of meeting one on a walk. So the costs are equal at sqrt(4 * Distances * rows) allowed rows.
 func (x *Index) way(p *Params, f *filter) string {
+	if x.forced != "" {
+		return x.forced
+	}
 	rows := float64(len(x.positions))
 	few := max(2000, math.Sqrt(4*float64(x.cal.Distances)*rows))
 	switch {
@@ -190,7 +194,7 @@ func (x *Index) walk(ctx context.Context, s *scratch, p *Params, f *filter, way 
 	near := x.descend(s)
 	switch {
 	case way == StrategyTwoHop:
-		enough, err = x.filtered(ctx, s, near, 2*p.Ef, p.Within, f, true)
+		enough, err = x.filtered(ctx, s, near, p.Ef, p.Within, f, true)
 	case f.allowed != nil || p.Within != 0:
 		enough, err = x.filtered(ctx, s, near, p.Ef, p.Within, f, false)
 	default:
@@ -388,41 +392,60 @@ func (x *Index) slack(within float32) float32 {
 	return within + share*float32(math.Abs(float64(within)))
 }
 
-// again measures candidates by floats and sorts them.
-func (x *Index) again(s *scratch, c []candidate) {
-	for at := 0; at < len(c); at += scanBatch {
-		part := c[at:min(at+scanBatch, len(c))]
-		for i, o := range part {
-			s.ids[i] = o.node
-		}
-		x.exact.at(&s.float, s.ids[:len(part)], s.dists)
-		for i := range part {
-			part[i].dist = s.dists[i]
-		}
+// again measures the first of the candidates by the floats that q was made for, sorts them and gives them back. How many
+// is said by most; 0: first those that mostly do, and then as many again as long as there is one of the k nearest among them.
+func (s *scratch) again(floats *space, q *code.Query, c []candidate, k, most int) []candidate {
+	n := most
+	if most == 0 {
+		n = firstAgain(k)
 	}
-	s.work.Reranked += int64(len(c))
+	done := 0
+	for {
+		n = min(n, len(c))
+		kth := inf
+		if most == 0 && done > 0 && done >= k {
+			kth = c[k-1].dist
+		}
+		better := false
+		for done < n {
+			part := c[done:min(done+scanBatch, n)]
+			for i, o := range part {
+				s.ids[i] = o.node &^ expanded
+			}
+			floats.at(q, s.ids[:len(part)], s.dists)
+			for i := range part {
+				part[i] = candidate{s.dists[i], s.ids[i]}
+				better = better || s.dists[i] < kth
+			}
+			done += len(part)
+			s.work.Reranked += int64(len(part))
+		}
+		slices.SortFunc(c[:n], func(a, b candidate) int { return cmp.Compare(a.dist, b.dist) })
+		if most > 0 || !better || n == len(c) {
+			return c[:n]
+		}
+		n *= 2
+	}
 }
+
+// firstAgain is how many are measured again at least.
+func firstAgain(k int) int { return k + k/4 + 4 }
 
 // hits makes rows of the nodes in the pool, or within the range; again: after their distances were measured by floats.
 func (x *Index) hits(s *scratch, p *Params, f *filter, again bool) []Hit {
-	c := s.pool.c
 	if p.Within != 0 {
-		c = s.in
-	} else if again {
-		c = c[:min(p.Rerank, len(c))]
-	}
-	for i := range c {
-		c[i].node &^= expanded
-	}
-	if again {
-		x.again(s, c)
-	}
-	if again || p.Within != 0 {
-		slices.SortFunc(c, func(a, b candidate) int { return cmp.Compare(a.dist, b.dist) })
-	}
-	if p.Within != 0 {
+		c := s.in
+		if again {
+			c = s.again(x.exact, &s.float, c, 1, len(c))
+		} else {
+			slices.SortFunc(c, func(a, b candidate) int { return cmp.Compare(a.dist, b.dist) })
+		}
 		n := sort.Search(len(c), func(i int) bool { return !(c[i].dist < p.Within) })
 		return x.rowsOfAll(c[:n], p.K, f)
+	}
+	c := s.pool.c
+	if again {
+		c = s.again(x.exact, &s.float, c, p.K, p.Rerank)
 	}
 	hits := x.rowsOfAll(c, p.K, f)
 	for _, pos := range x.zeros {
