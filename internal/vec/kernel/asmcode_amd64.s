@@ -1925,46 +1925,6 @@ over115:
 	SUBQ $+64, DI
 
 summed110:
-chunk117:
-	ADDQ     $+32, DI
-	CMPQ     DI, SI
-	JG       chunks118
-	VMOVDQU  -32(AX)(DI*1), Y10
-	VPSLLW   $0x08, Y10, Y9
-	VPSRAW   $0x08, Y9, Y9
-	VPSRAW   $0x08, Y10, Y10
-	VMOVDQU  -32(R8)(DI*1), Y11
-	VPAND    Y0, Y11, Y12
-	VPSRLW   $0x08, Y11, Y11
-	VPMADDWD Y9, Y12, Y12
-	VPMADDWD Y10, Y11, Y11
-	VPADDD   Y12, Y1, Y1
-	VPADDD   Y11, Y1, Y1
-	VMOVDQU  -32(R9)(DI*1), Y11
-	VPAND    Y0, Y11, Y12
-	VPSRLW   $0x08, Y11, Y11
-	VPMADDWD Y9, Y12, Y12
-	VPMADDWD Y10, Y11, Y11
-	VPADDD   Y12, Y3, Y3
-	VPADDD   Y11, Y3, Y3
-	VMOVDQU  -32(R10)(DI*1), Y11
-	VPAND    Y0, Y11, Y12
-	VPSRLW   $0x08, Y11, Y11
-	VPMADDWD Y9, Y12, Y12
-	VPMADDWD Y10, Y11, Y11
-	VPADDD   Y12, Y5, Y5
-	VPADDD   Y11, Y5, Y5
-	VMOVDQU  -32(R11)(DI*1), Y11
-	VPAND    Y0, Y11, Y12
-	VPSRLW   $0x08, Y11, Y11
-	VPMADDWD Y9, Y12, Y12
-	VPMADDWD Y10, Y11, Y11
-	VPADDD   Y12, Y7, Y7
-	VPADDD   Y11, Y7, Y7
-	JMP      chunk117
-
-chunks118:
-	SUBQ         $+32, DI
 	VPADDD       Y2, Y1, Y1
 	VPADDD       Y4, Y3, Y3
 	VPADDD       Y6, Y5, Y5
@@ -1985,7 +1945,7 @@ inorder104:
 	MOVQ  rows+8(FP), R11
 	MOVQ  DX, R12
 	SHRQ  $0x02, R12
-	JZ    over120
+	JZ    over118
 	MOVQ  R12, R13
 	IMULQ SI, R13
 	MOVQ  R11, R8
@@ -1996,7 +1956,7 @@ inorder104:
 	SHLQ  $0x02, R13
 	LEAQ  (R13)(R13*2), R14
 
-quarters119:
+quarters117:
 	VPXOR Y1, Y1, Y1
 	VPXOR Y2, Y2, Y2
 	VPXOR Y3, Y3, Y3
@@ -2007,9 +1967,9 @@ quarters119:
 	VPXOR Y8, Y8, Y8
 	MOVQ  $0x00000040, DI
 	CMPQ  DI, SI
-	JG    over121
+	JG    over119
 
-loop122:
+loop120:
 	VMOVDQU  -64(AX)(DI*1), Y10
 	VPSLLW   $0x08, Y10, Y9
 	VPSRAW   $0x08, Y9, Y9
@@ -2076,51 +2036,10 @@ loop122:
 	VPADDD   Y11, Y8, Y8
 	ADDQ     $+64, DI
 	CMPQ     DI, SI
-	JLE      loop122
+	JLE      loop120
 
-over121:
-	SUBQ $+64, DI
-
-chunk123:
-	ADDQ     $+32, DI
-	CMPQ     DI, SI
-	JG       chunks124
-	VMOVDQU  -32(AX)(DI*1), Y10
-	VPSLLW   $0x08, Y10, Y9
-	VPSRAW   $0x08, Y9, Y9
-	VPSRAW   $0x08, Y10, Y10
-	VMOVDQU  -32(R8)(DI*1), Y11
-	VPAND    Y0, Y11, Y12
-	VPSRLW   $0x08, Y11, Y11
-	VPMADDWD Y9, Y12, Y12
-	VPMADDWD Y10, Y11, Y11
-	VPADDD   Y12, Y1, Y1
-	VPADDD   Y11, Y1, Y1
-	VMOVDQU  -32(R9)(DI*1), Y11
-	VPAND    Y0, Y11, Y12
-	VPSRLW   $0x08, Y11, Y11
-	VPMADDWD Y9, Y12, Y12
-	VPMADDWD Y10, Y11, Y11
-	VPADDD   Y12, Y3, Y3
-	VPADDD   Y11, Y3, Y3
-	VMOVDQU  -32(R10)(DI*1), Y11
-	VPAND    Y0, Y11, Y12
-	VPSRLW   $0x08, Y11, Y11
-	VPMADDWD Y9, Y12, Y12
-	VPMADDWD Y10, Y11, Y11
-	VPADDD   Y12, Y5, Y5
-	VPADDD   Y11, Y5, Y5
-	VMOVDQU  -32(R11)(DI*1), Y11
-	VPAND    Y0, Y11, Y12
-	VPSRLW   $0x08, Y11, Y11
-	VPMADDWD Y9, Y12, Y12
-	VPMADDWD Y10, Y11, Y11
-	VPADDD   Y12, Y7, Y7
-	VPADDD   Y11, Y7, Y7
-	JMP      chunk123
-
-chunks124:
-	SUBQ         $+32, DI
+over119:
+	SUBQ         $+64, DI
 	VPADDD       Y2, Y1, Y1
 	VPADDD       Y4, Y3, Y3
 	VPADDD       Y6, Y5, Y5
@@ -2140,11 +2059,11 @@ chunks124:
 	ADDQ         SI, R10
 	ADDQ         SI, R11
 	DECQ         R12
-	JNZ          quarters119
+	JNZ          quarters117
 	ADDQ         R14, BX
 	ANDQ         $0x03, DX
 
-over120:
+over118:
 	SUBQ SI, R11
 
 	// What is left, row by row.
@@ -2170,9 +2089,9 @@ oneready108:
 	VPXOR Y4, Y4, Y4
 	MOVQ  $0x00000080, DI
 	CMPQ  DI, SI
-	JG    over125
+	JG    over121
 
-loop126:
+loop122:
 	VMOVDQU  -128(AX)(DI*1), Y6
 	VPSLLW   $0x08, Y6, Y5
 	VPSRAW   $0x08, Y5, Y5
@@ -2219,15 +2138,15 @@ loop126:
 	VPADDD   Y7, Y4, Y4
 	ADDQ     $+128, DI
 	CMPQ     DI, SI
-	JLE      loop126
+	JLE      loop122
 
-over125:
+over121:
 	SUBQ $+128, DI
 
-chunk127:
+chunk123:
 	ADDQ     $+32, DI
 	CMPQ     DI, SI
-	JG       chunks128
+	JG       chunks124
 	VMOVDQU  -32(AX)(DI*1), Y6
 	VPSLLW   $0x08, Y6, Y5
 	VPSRAW   $0x08, Y5, Y5
@@ -2239,9 +2158,9 @@ chunk127:
 	VPMADDWD Y6, Y7, Y7
 	VPADDD   Y8, Y1, Y1
 	VPADDD   Y7, Y1, Y1
-	JMP      chunk127
+	JMP      chunk123
 
-chunks128:
+chunks124:
 	SUBQ         $+32, DI
 	VPADDD       Y3, Y1, Y1
 	VPADDD       Y4, Y2, Y2
@@ -2273,12 +2192,12 @@ TEXT ·dot4AVX2(SB), $0-56
 	VBROADCASTI128 (DI), Y1
 	VBROADCASTI128 fifteen<>+0(SB), Y2
 	TESTQ          CX, CX
-	JZ             inorder130
+	JZ             inorder126
 
 	// Four rows of the list at once.
-four129:
+four125:
 	CMPQ  DX, $0x04
-	JL    one132
+	JL    one128
 	MOVQ  rows+8(FP), DI
 	MOVL  (CX), R8
 	IMULQ stride+32(FP), R8
@@ -2293,42 +2212,42 @@ four129:
 	IMULQ stride+32(FP), R11
 	ADDQ  DI, R11
 	CMPQ  stride+32(FP), $0x00000400
-	JL    ready131
+	JL    ready127
 	MOVQ  R8, R12
 	MOVQ  R9, R13
 	MOVQ  R10, R14
 	MOVQ  R11, R15
 	CMPQ  DX, $+5
-	JL    asked137
+	JL    asked133
 	MOVL  16(CX), R12
 	IMULQ stride+32(FP), R12
 	ADDQ  DI, R12
 	CMPQ  DX, $+6
-	JL    asked137
+	JL    asked133
 	MOVL  20(CX), R13
 	IMULQ stride+32(FP), R13
 	ADDQ  DI, R13
 	CMPQ  DX, $+7
-	JL    asked137
+	JL    asked133
 	MOVL  24(CX), R14
 	IMULQ stride+32(FP), R14
 	ADDQ  DI, R14
 	CMPQ  DX, $+8
-	JL    asked137
+	JL    asked133
 	MOVL  28(CX), R15
 	IMULQ stride+32(FP), R15
 	ADDQ  DI, R15
 
-asked137:
+asked133:
 	VPXOR Y3, Y3, Y3
 	VPXOR Y4, Y4, Y4
 	VPXOR Y5, Y5, Y5
 	VPXOR Y6, Y6, Y6
 	MOVQ  $0x00000020, DI
 	CMPQ  DI, SI
-	JG    over138
+	JG    over134
 
-asking139:
+asking135:
 	VMOVDQU    -64(AX)(DI*2), Y8
 	VPSLLW     $0x08, Y8, Y7
 	VPSRAW     $0x08, Y7, Y7
@@ -2415,11 +2334,11 @@ asking139:
 	PREFETCHT0 -32(R15)(DI*1)
 	ADDQ       $+32, DI
 	CMPQ       DI, SI
-	JG         over138
+	JG         over134
 	CMPQ       DI, $0x00000200
-	JLE        asking139
+	JLE        asking135
 
-loop140:
+loop136:
 	VMOVDQU  -64(AX)(DI*2), Y8
 	VPSLLW   $0x08, Y8, Y7
 	VPSRAW   $0x08, Y7, Y7
@@ -2502,13 +2421,138 @@ loop140:
 	VPADDD   Y11, Y6, Y6
 	ADDQ     $+32, DI
 	CMPQ     DI, SI
-	JLE      loop140
+	JLE      loop136
 
-over138:
+over134:
 	SUBQ $+32, DI
-	JMP  summed136
+	JMP  summed132
 
-ready131:
+ready127:
+	VPXOR Y3, Y3, Y3
+	VPXOR Y4, Y4, Y4
+	VPXOR Y5, Y5, Y5
+	VPXOR Y6, Y6, Y6
+	MOVQ  $0x00000020, DI
+	CMPQ  DI, SI
+	JG    over137
+
+loop138:
+	VMOVDQU  -64(AX)(DI*2), Y8
+	VPSLLW   $0x08, Y8, Y7
+	VPSRAW   $0x08, Y7, Y7
+	VPSRAW   $0x08, Y8, Y8
+	VMOVDQU  -32(AX)(DI*2), Y10
+	VPSLLW   $0x08, Y10, Y9
+	VPSRAW   $0x08, Y9, Y9
+	VPSRAW   $0x08, Y10, Y10
+	VMOVDQU  -32(R8)(DI*1), Y11
+	VPAND    Y2, Y11, Y12
+	VPSRLW   $0x04, Y11, Y11
+	VPAND    Y2, Y11, Y11
+	VPSHUFB  Y12, Y1, Y12
+	VPAND    Y0, Y12, Y13
+	VPSRLW   $0x08, Y12, Y12
+	VPMADDWD Y7, Y13, Y13
+	VPMADDWD Y8, Y12, Y12
+	VPADDD   Y13, Y3, Y3
+	VPADDD   Y12, Y3, Y3
+	VPSHUFB  Y11, Y1, Y11
+	VPAND    Y0, Y11, Y12
+	VPSRLW   $0x08, Y11, Y11
+	VPMADDWD Y9, Y12, Y12
+	VPMADDWD Y10, Y11, Y11
+	VPADDD   Y12, Y3, Y3
+	VPADDD   Y11, Y3, Y3
+	VMOVDQU  -32(R9)(DI*1), Y11
+	VPAND    Y2, Y11, Y12
+	VPSRLW   $0x04, Y11, Y11
+	VPAND    Y2, Y11, Y11
+	VPSHUFB  Y12, Y1, Y12
+	VPAND    Y0, Y12, Y13
+	VPSRLW   $0x08, Y12, Y12
+	VPMADDWD Y7, Y13, Y13
+	VPMADDWD Y8, Y12, Y12
+	VPADDD   Y13, Y4, Y4
+	VPADDD   Y12, Y4, Y4
+	VPSHUFB  Y11, Y1, Y11
+	VPAND    Y0, Y11, Y12
+	VPSRLW   $0x08, Y11, Y11
+	VPMADDWD Y9, Y12, Y12
+	VPMADDWD Y10, Y11, Y11
+	VPADDD   Y12, Y4, Y4
+	VPADDD   Y11, Y4, Y4
+	VMOVDQU  -32(R10)(DI*1), Y11
+	VPAND    Y2, Y11, Y12
+	VPSRLW   $0x04, Y11, Y11
+	VPAND    Y2, Y11, Y11
+	VPSHUFB  Y12, Y1, Y12
+	VPAND    Y0, Y12, Y13
+	VPSRLW   $0x08, Y12, Y12
+	VPMADDWD Y7, Y13, Y13
+	VPMADDWD Y8, Y12, Y12
+	VPADDD   Y13, Y5, Y5
+	VPADDD   Y12, Y5, Y5
+	VPSHUFB  Y11, Y1, Y11
+	VPAND    Y0, Y11, Y12
+	VPSRLW   $0x08, Y11, Y11
+	VPMADDWD Y9, Y12, Y12
+	VPMADDWD Y10, Y11, Y11
+	VPADDD   Y12, Y5, Y5
+	VPADDD   Y11, Y5, Y5
+	VMOVDQU  -32(R11)(DI*1), Y11
+	VPAND    Y2, Y11, Y12
+	VPSRLW   $0x04, Y11, Y11
+	VPAND    Y2, Y11, Y11
+	VPSHUFB  Y12, Y1, Y12
+	VPAND    Y0, Y12, Y13
+	VPSRLW   $0x08, Y12, Y12
+	VPMADDWD Y7, Y13, Y13
+	VPMADDWD Y8, Y12, Y12
+	VPADDD   Y13, Y6, Y6
+	VPADDD   Y12, Y6, Y6
+	VPSHUFB  Y11, Y1, Y11
+	VPAND    Y0, Y11, Y7
+	VPSRLW   $0x08, Y11, Y11
+	VPMADDWD Y9, Y7, Y7
+	VPMADDWD Y10, Y11, Y11
+	VPADDD   Y7, Y6, Y6
+	VPADDD   Y11, Y6, Y6
+	ADDQ     $+32, DI
+	CMPQ     DI, SI
+	JLE      loop138
+
+over137:
+	SUBQ $+32, DI
+
+summed132:
+	VPHADDD      Y4, Y3, Y3
+	VPHADDD      Y6, Y5, Y4
+	VPHADDD      Y4, Y3, Y3
+	VEXTRACTI128 $0x01, Y3, X4
+	VPADDD       X4, X3, X4
+	VMOVDQU      X4, (BX)
+	ADDQ         $0x10, BX
+	SUBQ         $0x04, DX
+	ADDQ         $0x10, CX
+	JMP          four125
+
+	// Rows in order.
+inorder126:
+	MOVQ  rows+8(FP), R11
+	MOVQ  DX, R12
+	SHRQ  $0x02, R12
+	JZ    over140
+	MOVQ  R12, R13
+	IMULQ SI, R13
+	MOVQ  R11, R8
+	LEAQ  (R8)(R13*1), R9
+	LEAQ  (R9)(R13*1), R10
+	LEAQ  (R10)(R13*1), R11
+	MOVQ  R12, R13
+	SHLQ  $0x02, R13
+	LEAQ  (R13)(R13*2), R14
+
+quarters139:
 	VPXOR Y3, Y3, Y3
 	VPXOR Y4, Y4, Y4
 	VPXOR Y5, Y5, Y5
@@ -2603,131 +2647,6 @@ loop142:
 	JLE      loop142
 
 over141:
-	SUBQ $+32, DI
-
-summed136:
-	VPHADDD      Y4, Y3, Y3
-	VPHADDD      Y6, Y5, Y4
-	VPHADDD      Y4, Y3, Y3
-	VEXTRACTI128 $0x01, Y3, X4
-	VPADDD       X4, X3, X4
-	VMOVDQU      X4, (BX)
-	ADDQ         $0x10, BX
-	SUBQ         $0x04, DX
-	ADDQ         $0x10, CX
-	JMP          four129
-
-	// Rows in order.
-inorder130:
-	MOVQ  rows+8(FP), R11
-	MOVQ  DX, R12
-	SHRQ  $0x02, R12
-	JZ    over144
-	MOVQ  R12, R13
-	IMULQ SI, R13
-	MOVQ  R11, R8
-	LEAQ  (R8)(R13*1), R9
-	LEAQ  (R9)(R13*1), R10
-	LEAQ  (R10)(R13*1), R11
-	MOVQ  R12, R13
-	SHLQ  $0x02, R13
-	LEAQ  (R13)(R13*2), R14
-
-quarters143:
-	VPXOR Y3, Y3, Y3
-	VPXOR Y4, Y4, Y4
-	VPXOR Y5, Y5, Y5
-	VPXOR Y6, Y6, Y6
-	MOVQ  $0x00000020, DI
-	CMPQ  DI, SI
-	JG    over145
-
-loop146:
-	VMOVDQU  -64(AX)(DI*2), Y8
-	VPSLLW   $0x08, Y8, Y7
-	VPSRAW   $0x08, Y7, Y7
-	VPSRAW   $0x08, Y8, Y8
-	VMOVDQU  -32(AX)(DI*2), Y10
-	VPSLLW   $0x08, Y10, Y9
-	VPSRAW   $0x08, Y9, Y9
-	VPSRAW   $0x08, Y10, Y10
-	VMOVDQU  -32(R8)(DI*1), Y11
-	VPAND    Y2, Y11, Y12
-	VPSRLW   $0x04, Y11, Y11
-	VPAND    Y2, Y11, Y11
-	VPSHUFB  Y12, Y1, Y12
-	VPAND    Y0, Y12, Y13
-	VPSRLW   $0x08, Y12, Y12
-	VPMADDWD Y7, Y13, Y13
-	VPMADDWD Y8, Y12, Y12
-	VPADDD   Y13, Y3, Y3
-	VPADDD   Y12, Y3, Y3
-	VPSHUFB  Y11, Y1, Y11
-	VPAND    Y0, Y11, Y12
-	VPSRLW   $0x08, Y11, Y11
-	VPMADDWD Y9, Y12, Y12
-	VPMADDWD Y10, Y11, Y11
-	VPADDD   Y12, Y3, Y3
-	VPADDD   Y11, Y3, Y3
-	VMOVDQU  -32(R9)(DI*1), Y11
-	VPAND    Y2, Y11, Y12
-	VPSRLW   $0x04, Y11, Y11
-	VPAND    Y2, Y11, Y11
-	VPSHUFB  Y12, Y1, Y12
-	VPAND    Y0, Y12, Y13
-	VPSRLW   $0x08, Y12, Y12
-	VPMADDWD Y7, Y13, Y13
-	VPMADDWD Y8, Y12, Y12
-	VPADDD   Y13, Y4, Y4
-	VPADDD   Y12, Y4, Y4
-	VPSHUFB  Y11, Y1, Y11
-	VPAND    Y0, Y11, Y12
-	VPSRLW   $0x08, Y11, Y11
-	VPMADDWD Y9, Y12, Y12
-	VPMADDWD Y10, Y11, Y11
-	VPADDD   Y12, Y4, Y4
-	VPADDD   Y11, Y4, Y4
-	VMOVDQU  -32(R10)(DI*1), Y11
-	VPAND    Y2, Y11, Y12
-	VPSRLW   $0x04, Y11, Y11
-	VPAND    Y2, Y11, Y11
-	VPSHUFB  Y12, Y1, Y12
-	VPAND    Y0, Y12, Y13
-	VPSRLW   $0x08, Y12, Y12
-	VPMADDWD Y7, Y13, Y13
-	VPMADDWD Y8, Y12, Y12
-	VPADDD   Y13, Y5, Y5
-	VPADDD   Y12, Y5, Y5
-	VPSHUFB  Y11, Y1, Y11
-	VPAND    Y0, Y11, Y12
-	VPSRLW   $0x08, Y11, Y11
-	VPMADDWD Y9, Y12, Y12
-	VPMADDWD Y10, Y11, Y11
-	VPADDD   Y12, Y5, Y5
-	VPADDD   Y11, Y5, Y5
-	VMOVDQU  -32(R11)(DI*1), Y11
-	VPAND    Y2, Y11, Y12
-	VPSRLW   $0x04, Y11, Y11
-	VPAND    Y2, Y11, Y11
-	VPSHUFB  Y12, Y1, Y12
-	VPAND    Y0, Y12, Y13
-	VPSRLW   $0x08, Y12, Y12
-	VPMADDWD Y7, Y13, Y13
-	VPMADDWD Y8, Y12, Y12
-	VPADDD   Y13, Y6, Y6
-	VPADDD   Y12, Y6, Y6
-	VPSHUFB  Y11, Y1, Y11
-	VPAND    Y0, Y11, Y7
-	VPSRLW   $0x08, Y11, Y11
-	VPMADDWD Y9, Y7, Y7
-	VPMADDWD Y10, Y11, Y11
-	VPADDD   Y7, Y6, Y6
-	VPADDD   Y11, Y6, Y6
-	ADDQ     $+32, DI
-	CMPQ     DI, SI
-	JLE      loop146
-
-over145:
 	SUBQ         $+32, DI
 	VPHADDD      Y4, Y3, Y3
 	VPHADDD      Y6, Y5, Y4
@@ -2744,37 +2663,37 @@ over145:
 	ADDQ         SI, R10
 	ADDQ         SI, R11
 	DECQ         R12
-	JNZ          quarters143
+	JNZ          quarters139
 	ADDQ         R14, BX
 	ANDQ         $0x03, DX
 
-over144:
+over140:
 	SUBQ SI, R11
 
 	// What is left, row by row.
-one132:
+one128:
 	TESTQ DX, DX
-	JZ    done135
+	JZ    done131
 	TESTQ CX, CX
-	JZ    oneinorder133
+	JZ    oneinorder129
 	MOVQ  rows+8(FP), DI
 	MOVL  (CX), R11
 	IMULQ stride+32(FP), R11
 	ADDQ  DI, R11
 	ADDQ  $0x04, CX
-	JMP   oneready134
+	JMP   oneready130
 
-oneinorder133:
+oneinorder129:
 	ADDQ stride+32(FP), R11
 
-oneready134:
+oneready130:
 	VPXOR Y3, Y3, Y3
 	VPXOR Y4, Y4, Y4
 	MOVQ  $0x00000040, DI
 	CMPQ  DI, SI
-	JG    over147
+	JG    over143
 
-loop148:
+loop144:
 	VMOVDQU  -128(AX)(DI*2), Y6
 	VPSLLW   $0x08, Y6, Y5
 	VPSRAW   $0x08, Y5, Y5
@@ -2829,15 +2748,15 @@ loop148:
 	VPADDD   Y9, Y4, Y4
 	ADDQ     $+64, DI
 	CMPQ     DI, SI
-	JLE      loop148
+	JLE      loop144
 
-over147:
+over143:
 	SUBQ $+64, DI
 
-chunk149:
+chunk145:
 	ADDQ     $+32, DI
 	CMPQ     DI, SI
-	JG       chunks150
+	JG       chunks146
 	VMOVDQU  -64(AX)(DI*2), Y6
 	VPSLLW   $0x08, Y6, Y5
 	VPSRAW   $0x08, Y5, Y5
@@ -2864,9 +2783,9 @@ chunk149:
 	VPMADDWD Y8, Y9, Y9
 	VPADDD   Y5, Y3, Y3
 	VPADDD   Y9, Y3, Y3
-	JMP      chunk149
+	JMP      chunk145
 
-chunks150:
+chunks146:
 	SUBQ         $+32, DI
 	VPADDD       Y4, Y3, Y3
 	VEXTRACTI128 $0x01, Y3, X4
@@ -2876,9 +2795,9 @@ chunks150:
 	VMOVD        X4, (BX)
 	ADDQ         $0x04, BX
 	DECQ         DX
-	JMP          one132
+	JMP          one128
 
-done135:
+done131:
 	VZEROUPPER
 	RET
 
@@ -2900,12 +2819,12 @@ TEXT ·hammingAVX2(SB), $0-48
 	VBROADCASTI128 counts<>+0(SB), Y2
 	VPXOR          Y3, Y3, Y3
 	TESTQ          CX, CX
-	JZ             inorder152
+	JZ             inorder148
 
 	// Four rows of the list at once.
-four151:
+four147:
 	CMPQ  DX, $0x04
-	JL    one154
+	JL    one150
 	MOVQ  rows+8(FP), DI
 	MOVL  (CX), R8
 	IMULQ stride+32(FP), R8
@@ -2920,42 +2839,42 @@ four151:
 	IMULQ stride+32(FP), R11
 	ADDQ  DI, R11
 	CMPQ  stride+32(FP), $0x00000400
-	JL    ready153
+	JL    ready149
 	MOVQ  R8, R12
 	MOVQ  R9, R13
 	MOVQ  R10, R14
 	MOVQ  R11, R15
 	CMPQ  DX, $+5
-	JL    asked159
+	JL    asked155
 	MOVL  16(CX), R12
 	IMULQ stride+32(FP), R12
 	ADDQ  DI, R12
 	CMPQ  DX, $+6
-	JL    asked159
+	JL    asked155
 	MOVL  20(CX), R13
 	IMULQ stride+32(FP), R13
 	ADDQ  DI, R13
 	CMPQ  DX, $+7
-	JL    asked159
+	JL    asked155
 	MOVL  24(CX), R14
 	IMULQ stride+32(FP), R14
 	ADDQ  DI, R14
 	CMPQ  DX, $+8
-	JL    asked159
+	JL    asked155
 	MOVL  28(CX), R15
 	IMULQ stride+32(FP), R15
 	ADDQ  DI, R15
 
-asked159:
+asked155:
 	VPXOR Y4, Y4, Y4
 	VPXOR Y5, Y5, Y5
 	VPXOR Y6, Y6, Y6
 	VPXOR Y7, Y7, Y7
 	MOVQ  $0x00000020, DI
 	CMPQ  DI, SI
-	JG    over160
+	JG    over156
 
-asking161:
+asking157:
 	VMOVUPS    -32(AX)(DI*1), Y8
 	VPXOR      -32(R8)(DI*1), Y8, Y9
 	VPAND      Y1, Y9, Y10
@@ -2999,11 +2918,11 @@ asking161:
 	PREFETCHT0 -32(R15)(DI*1)
 	ADDQ       $+32, DI
 	CMPQ       DI, SI
-	JG         over160
+	JG         over156
 	CMPQ       DI, $0x00000200
-	JLE        asking161
+	JLE        asking157
 
-loop162:
+loop158:
 	VMOVUPS -32(AX)(DI*1), Y8
 	VPXOR   -32(R8)(DI*1), Y8, Y9
 	VPAND   Y1, Y9, Y10
@@ -3043,22 +2962,22 @@ loop162:
 	VPADDD  Y8, Y7, Y7
 	ADDQ    $+32, DI
 	CMPQ    DI, SI
-	JLE     loop162
+	JLE     loop158
 
-over160:
+over156:
 	SUBQ $+32, DI
-	JMP  summed158
+	JMP  summed154
 
-ready153:
+ready149:
 	VPXOR Y4, Y4, Y4
 	VPXOR Y5, Y5, Y5
 	VPXOR Y6, Y6, Y6
 	VPXOR Y7, Y7, Y7
 	MOVQ  $0x00000020, DI
 	CMPQ  DI, SI
-	JG    over163
+	JG    over159
 
-loop164:
+loop160:
 	VMOVUPS -32(AX)(DI*1), Y8
 	VPXOR   -32(R8)(DI*1), Y8, Y9
 	VPAND   Y1, Y9, Y10
@@ -3098,14 +3017,14 @@ loop164:
 	VPADDD  Y8, Y7, Y7
 	ADDQ    $+32, DI
 	CMPQ    DI, SI
-	JLE     loop164
+	JLE     loop160
 
-over163:
+over159:
 	SUBQ $+32, DI
 
-summed158:
+summed154:
 	CMPQ       DI, SI
-	JGE        whole165
+	JGE        whole161
 	VMASKMOVPS (AX)(DI*1), Y0, Y8
 	VMASKMOVPS (R8)(DI*1), Y0, Y9
 	VPXOR      Y9, Y8, Y9
@@ -3148,7 +3067,7 @@ summed158:
 	VPSADBW    Y3, Y8, Y8
 	VPADDD     Y8, Y7, Y7
 
-whole165:
+whole161:
 	VPHADDD      Y5, Y4, Y4
 	VPHADDD      Y7, Y6, Y5
 	VPHADDD      Y5, Y4, Y4
@@ -3158,14 +3077,14 @@ whole165:
 	ADDQ         $0x10, BX
 	SUBQ         $0x04, DX
 	ADDQ         $0x10, CX
-	JMP          four151
+	JMP          four147
 
 	// Rows in order.
-inorder152:
+inorder148:
 	MOVQ  rows+8(FP), R11
 	MOVQ  DX, R12
 	SHRQ  $0x02, R12
-	JZ    over167
+	JZ    over163
 	MOVQ  R12, R13
 	IMULQ SI, R13
 	MOVQ  R11, R8
@@ -3176,16 +3095,16 @@ inorder152:
 	SHLQ  $0x02, R13
 	LEAQ  (R13)(R13*2), R14
 
-quarters166:
+quarters162:
 	VPXOR Y4, Y4, Y4
 	VPXOR Y5, Y5, Y5
 	VPXOR Y6, Y6, Y6
 	VPXOR Y7, Y7, Y7
 	MOVQ  $0x00000020, DI
 	CMPQ  DI, SI
-	JG    over168
+	JG    over164
 
-loop169:
+loop165:
 	VMOVUPS -32(AX)(DI*1), Y8
 	VPXOR   -32(R8)(DI*1), Y8, Y9
 	VPAND   Y1, Y9, Y10
@@ -3225,12 +3144,12 @@ loop169:
 	VPADDD  Y8, Y7, Y7
 	ADDQ    $+32, DI
 	CMPQ    DI, SI
-	JLE     loop169
+	JLE     loop165
 
-over168:
+over164:
 	SUBQ       $+32, DI
 	CMPQ       DI, SI
-	JGE        whole170
+	JGE        whole166
 	VMASKMOVPS (AX)(DI*1), Y0, Y8
 	VMASKMOVPS (R8)(DI*1), Y0, Y9
 	VPXOR      Y9, Y8, Y9
@@ -3273,7 +3192,7 @@ over168:
 	VPSADBW    Y3, Y8, Y8
 	VPADDD     Y8, Y7, Y7
 
-whole170:
+whole166:
 	VPHADDD      Y5, Y4, Y4
 	VPHADDD      Y7, Y6, Y5
 	VPHADDD      Y5, Y4, Y4
@@ -3289,37 +3208,37 @@ whole170:
 	ADDQ         SI, R10
 	ADDQ         SI, R11
 	DECQ         R12
-	JNZ          quarters166
+	JNZ          quarters162
 	ADDQ         R14, BX
 	ANDQ         $0x03, DX
 
-over167:
+over163:
 	SUBQ SI, R11
 
 	// What is left, row by row.
-one154:
+one150:
 	TESTQ DX, DX
-	JZ    done157
+	JZ    done153
 	TESTQ CX, CX
-	JZ    oneinorder155
+	JZ    oneinorder151
 	MOVQ  rows+8(FP), DI
 	MOVL  (CX), R11
 	IMULQ stride+32(FP), R11
 	ADDQ  DI, R11
 	ADDQ  $0x04, CX
-	JMP   oneready156
+	JMP   oneready152
 
-oneinorder155:
+oneinorder151:
 	ADDQ stride+32(FP), R11
 
-oneready156:
+oneready152:
 	VPXOR Y4, Y4, Y4
 	VPXOR Y5, Y5, Y5
 	MOVQ  $0x00000040, DI
 	CMPQ  DI, SI
-	JG    over171
+	JG    over167
 
-loop172:
+loop168:
 	VMOVUPS -64(AX)(DI*1), Y6
 	VPXOR   -64(R11)(DI*1), Y6, Y6
 	VPAND   Y1, Y6, Y7
@@ -3342,15 +3261,15 @@ loop172:
 	VPADDD  Y6, Y5, Y5
 	ADDQ    $+64, DI
 	CMPQ    DI, SI
-	JLE     loop172
+	JLE     loop168
 
-over171:
+over167:
 	SUBQ $+64, DI
 
-chunk173:
+chunk169:
 	ADDQ    $+32, DI
 	CMPQ    DI, SI
-	JG      chunks174
+	JG      chunks170
 	VMOVUPS -32(AX)(DI*1), Y6
 	VPXOR   -32(R11)(DI*1), Y6, Y6
 	VPAND   Y1, Y6, Y7
@@ -3361,12 +3280,12 @@ chunk173:
 	VPADDB  Y7, Y6, Y6
 	VPSADBW Y3, Y6, Y6
 	VPADDD  Y6, Y4, Y4
-	JMP     chunk173
+	JMP     chunk169
 
-chunks174:
+chunks170:
 	SUBQ       $+32, DI
 	CMPQ       DI, SI
-	JGE        whole175
+	JGE        whole171
 	VMASKMOVPS (AX)(DI*1), Y0, Y6
 	VMASKMOVPS (R11)(DI*1), Y0, Y7
 	VPXOR      Y7, Y6, Y6
@@ -3379,7 +3298,7 @@ chunks174:
 	VPSADBW    Y3, Y6, Y6
 	VPADDD     Y6, Y5, Y5
 
-whole175:
+whole171:
 	VPADDD       Y5, Y4, Y4
 	VEXTRACTI128 $0x01, Y4, X5
 	VPADDD       X5, X4, X5
@@ -3388,9 +3307,9 @@ whole175:
 	VMOVD        X5, (BX)
 	ADDQ         $0x04, BX
 	DECQ         DX
-	JMP          one154
+	JMP          one150
 
-done157:
+done153:
 	VZEROUPPER
 	RET
 
@@ -3412,12 +3331,12 @@ TEXT ·overlapAVX2(SB), $0-48
 	VBROADCASTI128 counts<>+0(SB), Y2
 	VPXOR          Y3, Y3, Y3
 	TESTQ          CX, CX
-	JZ             inorder177
+	JZ             inorder173
 
 	// Four rows of the list at once.
-four176:
+four172:
 	CMPQ  DX, $0x04
-	JL    one179
+	JL    one175
 	MOVQ  rows+8(FP), DI
 	MOVL  (CX), R8
 	IMULQ stride+32(FP), R8
@@ -3432,42 +3351,42 @@ four176:
 	IMULQ stride+32(FP), R11
 	ADDQ  DI, R11
 	CMPQ  stride+32(FP), $0x00000400
-	JL    ready178
+	JL    ready174
 	MOVQ  R8, R12
 	MOVQ  R9, R13
 	MOVQ  R10, R14
 	MOVQ  R11, R15
 	CMPQ  DX, $+5
-	JL    asked184
+	JL    asked180
 	MOVL  16(CX), R12
 	IMULQ stride+32(FP), R12
 	ADDQ  DI, R12
 	CMPQ  DX, $+6
-	JL    asked184
+	JL    asked180
 	MOVL  20(CX), R13
 	IMULQ stride+32(FP), R13
 	ADDQ  DI, R13
 	CMPQ  DX, $+7
-	JL    asked184
+	JL    asked180
 	MOVL  24(CX), R14
 	IMULQ stride+32(FP), R14
 	ADDQ  DI, R14
 	CMPQ  DX, $+8
-	JL    asked184
+	JL    asked180
 	MOVL  28(CX), R15
 	IMULQ stride+32(FP), R15
 	ADDQ  DI, R15
 
-asked184:
+asked180:
 	VPXOR Y4, Y4, Y4
 	VPXOR Y5, Y5, Y5
 	VPXOR Y6, Y6, Y6
 	VPXOR Y7, Y7, Y7
 	MOVQ  $0x00000020, DI
 	CMPQ  DI, SI
-	JG    over185
+	JG    over181
 
-asking186:
+asking182:
 	VMOVUPS    -32(AX)(DI*1), Y8
 	VPAND      -32(R8)(DI*1), Y8, Y9
 	VPAND      Y1, Y9, Y10
@@ -3511,11 +3430,11 @@ asking186:
 	PREFETCHT0 -32(R15)(DI*1)
 	ADDQ       $+32, DI
 	CMPQ       DI, SI
-	JG         over185
+	JG         over181
 	CMPQ       DI, $0x00000200
-	JLE        asking186
+	JLE        asking182
 
-loop187:
+loop183:
 	VMOVUPS -32(AX)(DI*1), Y8
 	VPAND   -32(R8)(DI*1), Y8, Y9
 	VPAND   Y1, Y9, Y10
@@ -3555,22 +3474,22 @@ loop187:
 	VPADDD  Y8, Y7, Y7
 	ADDQ    $+32, DI
 	CMPQ    DI, SI
-	JLE     loop187
+	JLE     loop183
 
-over185:
+over181:
 	SUBQ $+32, DI
-	JMP  summed183
+	JMP  summed179
 
-ready178:
+ready174:
 	VPXOR Y4, Y4, Y4
 	VPXOR Y5, Y5, Y5
 	VPXOR Y6, Y6, Y6
 	VPXOR Y7, Y7, Y7
 	MOVQ  $0x00000020, DI
 	CMPQ  DI, SI
-	JG    over188
+	JG    over184
 
-loop189:
+loop185:
 	VMOVUPS -32(AX)(DI*1), Y8
 	VPAND   -32(R8)(DI*1), Y8, Y9
 	VPAND   Y1, Y9, Y10
@@ -3610,14 +3529,14 @@ loop189:
 	VPADDD  Y8, Y7, Y7
 	ADDQ    $+32, DI
 	CMPQ    DI, SI
-	JLE     loop189
+	JLE     loop185
 
-over188:
+over184:
 	SUBQ $+32, DI
 
-summed183:
+summed179:
 	CMPQ       DI, SI
-	JGE        whole190
+	JGE        whole186
 	VMASKMOVPS (AX)(DI*1), Y0, Y8
 	VMASKMOVPS (R8)(DI*1), Y0, Y9
 	VPAND      Y9, Y8, Y9
@@ -3660,7 +3579,7 @@ summed183:
 	VPSADBW    Y3, Y8, Y8
 	VPADDD     Y8, Y7, Y7
 
-whole190:
+whole186:
 	VPHADDD      Y5, Y4, Y4
 	VPHADDD      Y7, Y6, Y5
 	VPHADDD      Y5, Y4, Y4
@@ -3670,14 +3589,14 @@ whole190:
 	ADDQ         $0x10, BX
 	SUBQ         $0x04, DX
 	ADDQ         $0x10, CX
-	JMP          four176
+	JMP          four172
 
 	// Rows in order.
-inorder177:
+inorder173:
 	MOVQ  rows+8(FP), R11
 	MOVQ  DX, R12
 	SHRQ  $0x02, R12
-	JZ    over192
+	JZ    over188
 	MOVQ  R12, R13
 	IMULQ SI, R13
 	MOVQ  R11, R8
@@ -3688,16 +3607,16 @@ inorder177:
 	SHLQ  $0x02, R13
 	LEAQ  (R13)(R13*2), R14
 
-quarters191:
+quarters187:
 	VPXOR Y4, Y4, Y4
 	VPXOR Y5, Y5, Y5
 	VPXOR Y6, Y6, Y6
 	VPXOR Y7, Y7, Y7
 	MOVQ  $0x00000020, DI
 	CMPQ  DI, SI
-	JG    over193
+	JG    over189
 
-loop194:
+loop190:
 	VMOVUPS -32(AX)(DI*1), Y8
 	VPAND   -32(R8)(DI*1), Y8, Y9
 	VPAND   Y1, Y9, Y10
@@ -3737,12 +3656,12 @@ loop194:
 	VPADDD  Y8, Y7, Y7
 	ADDQ    $+32, DI
 	CMPQ    DI, SI
-	JLE     loop194
+	JLE     loop190
 
-over193:
+over189:
 	SUBQ       $+32, DI
 	CMPQ       DI, SI
-	JGE        whole195
+	JGE        whole191
 	VMASKMOVPS (AX)(DI*1), Y0, Y8
 	VMASKMOVPS (R8)(DI*1), Y0, Y9
 	VPAND      Y9, Y8, Y9
@@ -3785,7 +3704,7 @@ over193:
 	VPSADBW    Y3, Y8, Y8
 	VPADDD     Y8, Y7, Y7
 
-whole195:
+whole191:
 	VPHADDD      Y5, Y4, Y4
 	VPHADDD      Y7, Y6, Y5
 	VPHADDD      Y5, Y4, Y4
@@ -3801,37 +3720,37 @@ whole195:
 	ADDQ         SI, R10
 	ADDQ         SI, R11
 	DECQ         R12
-	JNZ          quarters191
+	JNZ          quarters187
 	ADDQ         R14, BX
 	ANDQ         $0x03, DX
 
-over192:
+over188:
 	SUBQ SI, R11
 
 	// What is left, row by row.
-one179:
+one175:
 	TESTQ DX, DX
-	JZ    done182
+	JZ    done178
 	TESTQ CX, CX
-	JZ    oneinorder180
+	JZ    oneinorder176
 	MOVQ  rows+8(FP), DI
 	MOVL  (CX), R11
 	IMULQ stride+32(FP), R11
 	ADDQ  DI, R11
 	ADDQ  $0x04, CX
-	JMP   oneready181
+	JMP   oneready177
 
-oneinorder180:
+oneinorder176:
 	ADDQ stride+32(FP), R11
 
-oneready181:
+oneready177:
 	VPXOR Y4, Y4, Y4
 	VPXOR Y5, Y5, Y5
 	MOVQ  $0x00000040, DI
 	CMPQ  DI, SI
-	JG    over196
+	JG    over192
 
-loop197:
+loop193:
 	VMOVUPS -64(AX)(DI*1), Y6
 	VPAND   -64(R11)(DI*1), Y6, Y6
 	VPAND   Y1, Y6, Y7
@@ -3854,15 +3773,15 @@ loop197:
 	VPADDD  Y6, Y5, Y5
 	ADDQ    $+64, DI
 	CMPQ    DI, SI
-	JLE     loop197
+	JLE     loop193
 
-over196:
+over192:
 	SUBQ $+64, DI
 
-chunk198:
+chunk194:
 	ADDQ    $+32, DI
 	CMPQ    DI, SI
-	JG      chunks199
+	JG      chunks195
 	VMOVUPS -32(AX)(DI*1), Y6
 	VPAND   -32(R11)(DI*1), Y6, Y6
 	VPAND   Y1, Y6, Y7
@@ -3873,12 +3792,12 @@ chunk198:
 	VPADDB  Y7, Y6, Y6
 	VPSADBW Y3, Y6, Y6
 	VPADDD  Y6, Y4, Y4
-	JMP     chunk198
+	JMP     chunk194
 
-chunks199:
+chunks195:
 	SUBQ       $+32, DI
 	CMPQ       DI, SI
-	JGE        whole200
+	JGE        whole196
 	VMASKMOVPS (AX)(DI*1), Y0, Y6
 	VMASKMOVPS (R11)(DI*1), Y0, Y7
 	VPAND      Y7, Y6, Y6
@@ -3891,7 +3810,7 @@ chunks199:
 	VPSADBW    Y3, Y6, Y6
 	VPADDD     Y6, Y5, Y5
 
-whole200:
+whole196:
 	VPADDD       Y5, Y4, Y4
 	VEXTRACTI128 $0x01, Y4, X5
 	VPADDD       X5, X4, X5
@@ -3900,8 +3819,8 @@ whole200:
 	VMOVD        X5, (BX)
 	ADDQ         $0x04, BX
 	DECQ         DX
-	JMP          one179
+	JMP          one175
 
-done182:
+done178:
 	VZEROUPPER
 	RET

@@ -42,10 +42,9 @@ type kernel struct {
 	chunk      int    // bytes of a row that one step takes
 	scale      int    // bytes of the query for one byte of a row
 	slots      int    // sums for each row when four are read; one row alone has twice as many
-	exact      bool   // a row is a whole number of chunks
-	prefetch   bool
+	whole      int    // a row is a multiple of so many bytes
 
-	setup func(k *kernel, stride reg.GPVirtual)
+	setup      func(k *kernel, stride reg.GPVirtual)
 	// load brings a chunk of the query into registers; tail says that only what is left of a row may be touched.
 	load func(k *kernel, at operand.Mem, tail bool) []reg.VecVirtual
 	// add adds a chunk of a row to a sum.
@@ -135,23 +134,21 @@ func (k *kernel) emit(g *gen) {
 	}
 	sums := k.sums(4, k.slots)
 	summed := g.label("summed")
-	if k.prefetch {
-		g.CMPQ(stride, operand.U32(ahead))
-		g.JL(operand.LabelRef(ready))
-		p := []reg.GPVirtual{g.GP64(), g.GP64(), g.GP64(), g.GP64()}
-		asked := g.label("asked")
-		for i := range p {
-			g.MOVQ(r[i], p[i])
-		}
-		for i := range p {
-			g.CMPQ(n, operand.I8(int8(5+i)))
-			g.JL(operand.LabelRef(asked))
-			row(4+i, p[i], off)
-		}
-		g.Label(asked)
-		k.body(query, end, off, r, sums, p)
-		g.JMP(operand.LabelRef(summed))
+	g.CMPQ(stride, operand.U32(ahead))
+	g.JL(operand.LabelRef(ready))
+	p := []reg.GPVirtual{g.GP64(), g.GP64(), g.GP64(), g.GP64()}
+	asked := g.label("asked")
+	for i := range p {
+		g.MOVQ(r[i], p[i])
 	}
+	for i := range p {
+		g.CMPQ(n, operand.I8(int8(5+i)))
+		g.JL(operand.LabelRef(asked))
+		row(4+i, p[i], off)
+	}
+	g.Label(asked)
+	k.body(query, end, off, r, sums, p)
+	g.JMP(operand.LabelRef(summed))
 	g.Label(ready)
 	k.body(query, end, off, r, sums, nil)
 	g.Label(summed)
@@ -296,7 +293,7 @@ func (k *kernel) body(query, end, off reg.GPVirtual, r []reg.GPVirtual, sums [][
 func (k *kernel) finish(query, end, off reg.GPVirtual, r []reg.GPVirtual, sums [][]reg.VecVirtual) []reg.VecVirtual {
 	g := k.g
 	n := len(sums[0])
-	if n > 1 {
+	if n > 1 && k.whole%(n*k.chunk) != 0 {
 		// At most n-1 whole chunks are left.
 		loop, over := g.label("chunk"), g.label("chunks")
 		g.Label(loop)
@@ -311,7 +308,7 @@ func (k *kernel) finish(query, end, off reg.GPVirtual, r []reg.GPVirtual, sums [
 		g.Label(over)
 		g.SUBQ(operand.I32(int32(k.chunk)), off)
 	}
-	if !k.exact {
+	if k.whole%k.chunk != 0 {
 		whole := g.label("whole")
 		g.CMPQ(off, end)
 		g.JGE(operand.LabelRef(whole))
