@@ -3,6 +3,7 @@ package overlake
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/overlakedb/overlake/internal/errs"
@@ -40,6 +41,7 @@ type Query struct {
 	order   []string
 	near    *nearTerm
 	match   *matchTerm
+	effort  Effort
 	limit   int64
 	offset  int64
 	at      *Ref
@@ -47,9 +49,10 @@ type Query struct {
 }
 
 type nearTerm struct {
-	column string
-	vector []float32
-	metric Metric
+	column  string
+	vectors [][]float32
+	metric  Metric
+	each    bool // NearEach
 }
 
 type matchTerm struct{ column, text string }
@@ -75,8 +78,69 @@ func (q *Query) Near(column string, vector []float32, metric ...Metric) *Query {
 	if q.near != nil {
 		q.fail("a query has one Near")
 	}
-	q.near = &nearTerm{column: column, vector: vector, metric: m}
+	q.near = &nearTerm{column: column, vectors: [][]float32{vector}, metric: m}
 	return q
+}
+
+// maxNear bounds the vectors of NearEach.
+const maxNear = 1000
+
+// NearEach is Near for several vectors, at most 1000, in one call: the answer has the nearest rows of each, Limit of them,
+// after a column query that says which vector they are near to, from 0. It takes no Match and no Offset. The rows that Where
+// leaves are found once for all vectors.
+func (q *Query) NearEach(column string, vectors [][]float32, metric Metric) *Query {
+	switch {
+	case q.near != nil:
+		q.fail("a query has one Near")
+	case len(vectors) == 0 || len(vectors) > maxNear:
+		q.fail(fmt.Sprintf("NearEach takes 1 to %d vectors, not %d", maxNear, len(vectors)))
+	}
+	q.near = &nearTerm{column: column, vectors: vectors, metric: metric, each: true}
+	return q
+}
+
+// Effort says how much a search of a vector index does, for this query alone. The zero value leaves it to the index, whose
+// build found what it takes to find most of the true neighbours.
+type Effort struct {
+	Ef      int    // candidates of a graph, 1 to 100,000: more finds more and takes longer
+	Probes  int    // lists of an index of lists, 1 to 1,048,576
+	Rerank  int    // candidates that are compared in full, 1 to 100,000
+	Exact   bool   // compare all rows that Where leaves
+	Index   string // name of the index to use; "" means any
+	NoIndex bool   // scan
+}
+
+// Effort sets how much the search of Near does.
+func (q *Query) Effort(e Effort) *Query {
+	if e.NoIndex && e.Index != "" {
+		q.fail("an effort names an index and wants none")
+	}
+	q.effort = e
+	return q
+}
+
+// hint is the effort as a comment that statements take.
+func (e Effort) hint() string {
+	var parts []string
+	for name, n := range map[string]int{"ef_search": e.Ef, "probes": e.Probes, "rerank": e.Rerank} {
+		if n != 0 {
+			parts = append(parts, fmt.Sprintf("%s(%d)", name, n))
+		}
+	}
+	slices.Sort(parts)
+	if e.Exact {
+		parts = append(parts, "exact")
+	}
+	if e.Index != "" {
+		parts = append(parts, "index("+quote(e.Index)+")")
+	}
+	if e.NoIndex {
+		parts = append(parts, "no_index")
+	}
+	if parts == nil {
+		return ""
+	}
+	return "/*+ " + strings.Join(parts, " ") + " */ "
 }
 
 // Match keeps the rows whose text column matches the words of the text (any of them) and ranks by BM25, best first. The
@@ -137,22 +201,59 @@ func (q *Query) SQL() (string, []any, error) {
 	if q.err != nil {
 		return "", nil, q.err
 	}
+	if q.near == nil || !q.near.each {
+		return q.one(0)
+	}
+	switch {
+	case q.match != nil:
+		return "", nil, errs.New(errs.Invalid, "query.build", "NearEach takes no Match", errs.On(q.t.Name()))
+	case q.offset > 0 || q.limit < 0:
+		return "", nil, errs.New(errs.Invalid, "query.build", "NearEach needs a Limit and takes no Offset", errs.On(q.t.Name()))
+	}
+	var b strings.Builder
+	var args []any
+	b.WriteString("SELECT " + q.effort.hint() + "* FROM (")
+	for i := range q.near.vectors {
+		text, a, err := q.one(i)
+		if err != nil {
+			return "", nil, err
+		}
+		if i > 0 {
+			b.WriteString(" UNION ALL ")
+		}
+		b.WriteString("(" + text + ")")
+		args = append(args, a...)
+	}
+	b.WriteString(") ORDER BY query, distance")
+	if len(q.order) > 0 {
+		b.WriteString(", " + strings.Join(q.order, ", "))
+	}
+	return b.String(), args, nil
+}
+
+// one is the statement for one of the vectors.
+func (q *Query) one(i int) (string, []any, error) {
 	var b strings.Builder
 	var args []any
 	cols := "*"
 	if len(q.columns) > 0 {
 		cols = strings.Join(q.columns, ", ")
 	}
-	b.WriteString("SELECT " + cols)
+	if q.near != nil && q.near.each {
+		cols = fmt.Sprintf("%d AS query, %s", i, cols)
+		b.WriteString("SELECT " + cols)
+	} else {
+		b.WriteString("SELECT " + q.effort.hint() + cols)
+	}
 	var order []string
 	switch {
 	case q.near != nil && q.match != nil:
 		fmt.Fprintf(&b, ", rrf(%s %s ?, bm25(%s, ?)) AS score", quote(q.near.column), q.near.metric, quote(q.match.column))
-		args = append(args, q.near.vector, q.match.text)
+		args = append(args, q.near.vectors[i], q.match.text)
 		order = append(order, "score DESC")
 	case q.near != nil:
 		fmt.Fprintf(&b, ", %s %s ? AS distance", quote(q.near.column), q.near.metric)
-		args = append(args, q.near.vector)
+		args = append(args, q.near.vectors[i])
 		order = append(order, "distance")
 	case q.match != nil:
 		fmt.Fprintf(&b, ", bm25(%s, ?) AS score", quote(q.match.column))

@@ -59,8 +59,8 @@ func (r *resolver) nearest(n node, s *source, sc *scope) (string, error) {
 		return "", err
 	}
 	nq, err := r.nearestOf(n, s, sc)
-	if nq == nil || err != nil {
-		return "", err
+	if nq == nil || err != nil || q.unsteady(n["where_clause"]) || q.unsteady(n["from_table"]) {
+		return "", err // rows that qualify now may not do so when the statement runs
 	}
 	var filter predicate.Expr
 	effort, err := q.effort()
@@ -364,13 +364,34 @@ func (q *statement) rowByRow(n node) bool {
 	return every
 }
 
-// volatile tells whether a function is not known to have the same value whenever it is called with the same arguments.
+// volatile tells whether a function may have another value whenever it is called, in one statement.
 func (q *statement) volatile(name string) bool {
 	q.scalar(name)
 	q.s.env.mu.Lock()
 	defer q.s.env.mu.Unlock()
 	steady, known := q.s.env.scalars[strings.ToLower(name)]
-	return !known || !steady
+	return known && !steady
+}
+
+// unsteady tells whether an expression may have another value whenever it is evaluated.
+func (q *statement) unsteady(v any) bool {
+	switch v := v.(type) {
+	case []any:
+		return slices.ContainsFunc(v, q.unsteady)
+	case node:
+		if str(v, "class") == "FUNCTION" && q.volatile(str(v, "function_name")) {
+			return true
+		}
+		for _, x := range v {
+			switch x.(type) {
+			case node, []any:
+				if q.unsteady(x) {
+					return true
+				}
+			}
+		}
+	}
+	return false
 }
 
 // scalar tells whether a function of the engine is known to make one value of each row.
@@ -380,7 +401,7 @@ func (q *statement) scalar(name string) bool {
 	known := e.scalars
 	e.mu.Unlock()
 	if known == nil {
-		rows, err := e.engine.Query(q.ctx, `SELECT function_name, bool_and(stability IS NOT DISTINCT FROM 'CONSISTENT') FILTER (function_type = 'scalar') FROM duckdb_functions()
+		rows, err := e.engine.Query(q.ctx, `SELECT function_name, bool_and(stability IS DISTINCT FROM 'VOLATILE') FILTER (function_type = 'scalar') FROM duckdb_functions()
 			GROUP BY 1 HAVING bool_or(function_type = 'scalar') AND bool_and(function_type IN ('scalar', 'table', 'pragma'))`)
 		if err != nil {
 			return false
@@ -434,6 +455,14 @@ func (r *resolver) qualifying(n node, s *source, sc *scope, plan *lake.Plan, col
 	if location(s.node) < len(with) {
 		with = "" // the SELECT is a part of it
 	}
+	key, err := q.withValues(with + text)
+	if err != nil {
+		return nil, err
+	}
+	key += "\x00" + strconv.Itoa(location(s.node)-shift)
+	if sets, ok := q.rowsOf[key]; ok {
+		return sets, nil
+	}
 	at := &places{at: len(with) + len(head) + location(s.node) - shift, plan: plan}
 	rows, done, err := q.ask(with+head+text, at)
 	if rows == nil || err != nil {
@@ -468,7 +497,27 @@ func (r *resolver) qualifying(n node, s *source, sc *scope, plan *lake.Plan, col
 	if err := rows.Err(); err != nil {
 		return nil, canceled(err)
 	}
+	if q.rowsOf == nil {
+		q.rowsOf = map[string][]*row.Bitmap{}
+	}
+	q.rowsOf[key] = sets
 	return sets, nil
+}
+
+// withValues is a text with the values of its parameters.
+func (q *statement) withValues(text string) (string, error) {
+	tokens, err := lex.Tokens(text)
+	if err != nil {
+		return "", err
+	}
+	var edits []lex.Edit
+	for _, t := range tokens {
+		if t.Kind == lex.Param {
+			v, _ := q.param(strings.Trim(t.Text[1:], `"`))
+			edits = append(edits, lex.Edit{Start: t.Start, End: t.End, New: fmt.Sprintf("\x01%T %v\x01", v, v)})
+		}
+	}
+	return lex.Splice(text, edits), nil
 }
 
 // canceled keeps the end of the whole statement; another failure of a query aside is not the user's.

@@ -24,6 +24,7 @@ import (
 	"github.com/overlakedb/overlake/internal/index/bm25"
 	"github.com/overlakedb/overlake/internal/lake"
 	"github.com/overlakedb/overlake/internal/overlay"
+	"github.com/overlakedb/overlake/internal/row"
 	"github.com/overlakedb/overlake/internal/search"
 	"github.com/overlakedb/overlake/internal/sql/coltype"
 	"github.com/overlakedb/overlake/internal/sql/lex"
@@ -116,6 +117,8 @@ type statement struct {
 	places       *places           // what is added to a table, in a query aside
 	ranked       bool              // an index of vectors was used
 	asked        int               // how many queries this one is aside of
+
+	rowsOf map[string][]*row.Bitmap // what queries aside have found, by their text
 }
 
 func (q *statement) close() {
