@@ -115,7 +115,7 @@ func TestWholeOverlayIsUsed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if e.len() > 0 || u.fetched == 0 || u.pruned == 0 || u.scanned == 0 || u.summed == 0 || u.different == 0 {
+	if e.len() > 0 || u.fetched == 0 || u.pruned == 0 || u.scanned == 0 || u.summed == 0 || u.first == 0 {
 		t.Fatalf("%+v, events %+v", u, e.list)
 	}
 }

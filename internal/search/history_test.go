@@ -47,14 +47,14 @@ func TestRandomHistories(t *testing.T) {
 		histories = 2
 	}
 	seed := seedOf(t)
-	fetched, scanned := 0, 0
+	fetched, scanned, alone := 0, 0, 0
 	for n := range histories {
 		h := &history{t: t, rng: rand.New(rand.NewPCG(seed, uint64(n)))}
 		u := h.run(fmt.Sprintf("seed %d, history %d", seed, n), steps)
-		fetched, scanned = fetched+u.fetched, scanned+u.scanned
+		fetched, scanned, alone = fetched+u.fetched, scanned+u.scanned, alone+min(u.different, u.first)
 	}
-	if fetched < 10*histories || scanned < 10*histories {
-		t.Errorf("%d files fetched from, %d scanned: that proves little", fetched, scanned)
+	if fetched < 10*histories || scanned < 10*histories || alone == 0 {
+		t.Errorf("%d files fetched from, %d scanned, %d answered alone: that proves little", fetched, scanned, alone)
 	}
 }
 

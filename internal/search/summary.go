@@ -55,20 +55,8 @@ func Summarize(ctx context.Context, plan *lake.Plan, filter *predicate.Bound, vi
 		return s, false, nil
 	}
 	c := &chooser{plan: plan, opts: AccessOptions{Hint: UseIndex}}
-	c.root = c.tree(filter, view)
-	if c.root == nil {
-		return s, false, nil
-	}
-	var many int64
-	for i := range plan.Files {
-		e := &evaluation{c: c, ctx: ctx, f: &plan.Files[i], open: map[*overlay.Index]*overlay.OnFile{}}
-		most, known, err := e.postings(c.root)
-		if err != nil || !known {
-			return s, false, err
-		}
-		if many += most; float64(many) > countShare*float64(plan.Rows) {
-			return s, false, nil
-		}
+	if ok, err := c.worthFinding(ctx, filter, view, int64(countShare*float64(plan.Rows))); !ok || err != nil {
+		return s, false, err
 	}
 	for i := range plan.Files {
 		f := &plan.Files[i]
@@ -97,6 +85,25 @@ func first(set *row.Bitmap) int64 {
 		return p
 	}
 	return -1
+}
+
+// worthFinding tells whether indexes cover the columns of a filter and pass at most so many rows to find its rows.
+func (c *chooser) worthFinding(ctx context.Context, filter *predicate.Bound, view *overlay.View, most int64) (bool, error) {
+	if c.root = c.tree(filter, view); c.root == nil {
+		return false, nil
+	}
+	many := int64(0)
+	for i := range c.plan.Files {
+		e := &evaluation{c: c, ctx: ctx, f: &c.plan.Files[i], open: map[*overlay.Index]*overlay.OnFile{}}
+		n, known, err := e.postings(c.root)
+		if err != nil || !known {
+			return false, err
+		}
+		if many += n; many > most {
+			return false, nil
+		}
+	}
+	return true, nil
 }
 
 // postings bounds the rows that finding the sets of all leaves passes.
@@ -257,121 +264,6 @@ func end(ctx context.Context, o *overlay.OnFile, keys predicate.Ranges, deletes 
 		key = []byte{}
 	}
 	return key, pos, ok, err
-}
-
-// TopRequest asks for the rows that come first in the order of a column.
-type TopRequest struct {
-	Field      int // by id
-	Descending bool
-	NullsFirst bool
-	Rows       int64 // how many are wanted
-}
-
-// maxTop bounds the rows that are looked for in an index, ties of the last one apart.
-const maxTop = 10_000
-
-// Top gives rows among which those are that come first in the order of a column: as many as wanted from every file, with
-// all that are equal to the last. ok is false when the indexes cannot tell. The filter must be exact, or keep all.
-func Top(ctx context.Context, plan *lake.Plan, filter *predicate.Bound, view *overlay.View, r TopRequest) (a *Access, ok bool, err error) {
-	if view == nil || r.Rows > maxTop || filter.Op != predicate.BoundAll && !filter.IsExact() {
-		return nil, false, nil
-	}
-	x := exactIndex(view, r.Field)
-	if x == nil {
-		return nil, false, nil
-	}
-	c := &chooser{plan: plan, opts: AccessOptions{Hint: UseIndex}}
-	type found struct {
-		key  []byte
-		file int
-		rows []int64
-	}
-	var all []found
-	var nulls []lake.FileRows
-	have, missing := int64(0), int64(0)
-	for i := range plan.Files {
-		f := &plan.Files[i]
-		e := &evaluation{c: c, ctx: ctx, f: f, open: map[*overlay.Index]*overlay.OnFile{}}
-		o, err := e.on(x)
-		if o == nil || err != nil {
-			return nil, false, err
-		}
-		// A filter over the column itself is a set of keys; over other columns it would be a set of rows that is as
-		// large as a scan.
-		keys, null := predicate.Ranges{{NoHi: true}}, true
-		if filter.Op == predicate.BoundLeaf && filter.Field == r.Field {
-			keys, null = filter.Keys, filter.Null
-		} else if filter.Op != predicate.BoundAll {
-			return nil, false, nil
-		}
-		n := int64(0)
-		ok, err := o.Walk(ctx, keys, r.Descending, func(k []byte, rows []int64) bool {
-			var live []int64
-			for _, p := range rows {
-				if !f.Deletes.Contains(p) {
-					live = append(live, p)
-				}
-			}
-			if len(live) > 0 {
-				all = append(all, found{slices.Clone(k), i, live})
-				n += int64(len(live))
-			}
-			return n < r.Rows
-		})
-		if err != nil || !ok {
-			return nil, false, err
-		}
-		have += n
-		if null {
-			set, ok, err := o.Find(ctx, nil, true)
-			if err != nil || !ok {
-				return nil, false, err
-			}
-			set = set.Clone()
-			set.AndNot(f.Deletes)
-			if set.Len() > 0 {
-				nulls = append(nulls, lake.FileRows{File: i, Rows: set})
-				missing += set.Len()
-			}
-		}
-	}
-	slices.SortStableFunc(all, func(p, q found) int {
-		if r.Descending {
-			p, q = q, p
-		}
-		return bytes.Compare(p.key, q.key)
-	})
-	want := r.Rows
-	if r.NullsFirst {
-		want -= min(missing, want)
-	}
-	sets := make([]*row.Bitmap, len(plan.Files))
-	add := func(file int, rows []int64) {
-		if sets[file] == nil {
-			sets[file] = row.NewBitmap()
-		}
-		sets[file].AddMany(rows)
-	}
-	n := int64(0)
-	for i, x := range all {
-		if n >= want && (i == 0 || !bytes.Equal(all[i-1].key, x.key)) {
-			break
-		}
-		add(x.file, x.rows)
-		n += int64(len(x.rows))
-	}
-	if r.NullsFirst && missing > 0 || have < r.Rows {
-		if missing > 10*maxTop {
-			return nil, false, nil
-		}
-		for _, f := range nulls {
-			add(f.File, slices.Collect(f.Rows.All()))
-		}
-	}
-	if a = fetchOf(sets, x.Name); a.Rows > 10*maxTop {
-		return nil, false, nil
-	}
-	return a, true, nil
 }
 
 // fetchOf fetches sets of rows, one for each file of a plan or nil, that an index named.

@@ -1,6 +1,7 @@
 package search_test
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -348,7 +349,7 @@ func summaries(ctx context.Context, all, plan *lake.Plan, rows [][]record, place
 		first = append(first, r.cat)
 	}
 	last := func(a, b int32) int { // NULLs, which are -1, come last
-		return int(uint32(a)>>1) - int(uint32(b)>>1)
+		return cmp.Compare(uint32(a), uint32(b))
 	}
 	slices.SortFunc(got, last)
 	slices.SortFunc(first, last)
