@@ -44,7 +44,7 @@ type kernel struct {
 	slots      int    // sums for each row when four are read; one row alone has twice as many
 	whole      int    // a row is a multiple of so many bytes
 
-	setup      func(k *kernel, stride reg.GPVirtual)
+	setup func(k *kernel, stride reg.GPVirtual)
 	// load brings a chunk of the query into registers; tail says that only what is left of a row may be touched.
 	load func(k *kernel, at operand.Mem, tail bool) []reg.VecVirtual
 	// add adds a chunk of a row to a sum.
