@@ -1,0 +1,53 @@
+//go:build !amd64 || purego
+
+package kernel
+
+func detect() Level { return Plain }
+
+func l2(query, rows []float32, ids []uint32, out []float32) {
+	everyRow(query, rows, len(query), ids, out, pairL2)
+}
+
+func dot(query, rows []float32, ids []uint32, out []float32) {
+	everyRow(query, rows, len(query), ids, out, pairDot)
+}
+
+func l1(query, rows []float32, ids []uint32, out []float32) {
+	everyRow(query, rows, len(query), ids, out, pairL1)
+}
+
+func halfL2(query []float32, rows []uint16, ids []uint32, out []float32) {
+	everyRow(query, rows, len(query), ids, out, pairHalfL2)
+}
+
+func halfDot(query []float32, rows []uint16, ids []uint32, out []float32) {
+	everyRow(query, rows, len(query), ids, out, pairHalfDot)
+}
+
+func dotU8(query []int8, codes []byte, ids []uint32, out []int32) {
+	everyRow(query, codes, len(query), ids, out, pairU8)
+}
+
+func dot4(query []int8, levels *[16]byte, codes []byte, ids []uint32, out []int32) {
+	plainDot4(query, levels, codes, ids, out)
+}
+
+func hamming(query, codes []byte, ids []uint32, out []uint32) {
+	everyRow(query, codes, len(query), ids, out, pairHamming)
+}
+
+func overlap(query, codes []byte, ids []uint32, out []uint32) {
+	everyRow(query, codes, len(query), ids, out, pairOverlap)
+}
+
+func scanBlock(tables, block []byte, out *[BlockRows]uint32) { plainScanBlock(tables, block, out) }
+
+func hadamard(x []float32) { plainHadamard(x) }
+
+func nearestOf(dim int, points, centroids, half []float32, ids []uint32, nearest []float32) {
+	plainNearest(dim, points, centroids, half, ids, nearest)
+}
+
+func selectBelow(values []float32, bound float32, out []uint32) int {
+	return plainSelect(values, bound, out)
+}

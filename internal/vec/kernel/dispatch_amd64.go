@@ -1,0 +1,141 @@
+//go:build !purego
+
+package kernel
+
+import (
+	"unsafe"
+
+	"golang.org/x/sys/cpu"
+)
+
+func detect() Level {
+	switch x := &cpu.X86; {
+	case !x.HasAVX2 || !x.HasFMA || !x.HasF16C || !x.HasPOPCNT || !x.HasBMI1:
+		return Plain
+	case !x.HasAVX512F || !x.HasAVX512BW || !x.HasAVX512DQ || !x.HasAVX512VL || !x.HasAVX512VBMI || !x.HasAVX512VNNI || !x.HasAVX512VPOPCNTDQ:
+		return AVX2
+	}
+	return AVX512
+}
+
+// The kernels in assembly are called with pointers to at least one row of at least one element; the callers have checked
+// that all rows are there. In a call with ids, out is as long as ids.
+
+func l2(query, rows []float32, ids []uint32, out []float32) {
+	switch {
+	case len(out) == 0:
+	case level == Plain || len(query) == 0:
+		everyRow(query, rows, len(query), ids, out, pairL2)
+	case level == AVX2:
+		l2AVX2(&query[0], &rows[0], unsafe.SliceData(ids), len(out), 4*len(query), &out[0])
+	default:
+		l2AVX512(&query[0], &rows[0], unsafe.SliceData(ids), len(out), 4*len(query), &out[0])
+	}
+}
+
+func dot(query, rows []float32, ids []uint32, out []float32) {
+	switch {
+	case len(out) == 0:
+	case level == Plain || len(query) == 0:
+		everyRow(query, rows, len(query), ids, out, pairDot)
+	case level == AVX2:
+		dotAVX2(&query[0], &rows[0], unsafe.SliceData(ids), len(out), 4*len(query), &out[0])
+	default:
+		dotAVX512(&query[0], &rows[0], unsafe.SliceData(ids), len(out), 4*len(query), &out[0])
+	}
+}
+
+func l1(query, rows []float32, ids []uint32, out []float32) {
+	switch {
+	case len(out) == 0:
+	case level == Plain || len(query) == 0:
+		everyRow(query, rows, len(query), ids, out, pairL1)
+	case level == AVX2:
+		l1AVX2(&query[0], &rows[0], unsafe.SliceData(ids), len(out), 4*len(query), &out[0])
+	default:
+		l1AVX512(&query[0], &rows[0], unsafe.SliceData(ids), len(out), 4*len(query), &out[0])
+	}
+}
+
+func halfL2(query []float32, rows []uint16, ids []uint32, out []float32) {
+	switch {
+	case len(out) == 0:
+	case level == Plain || len(query) < 8:
+		everyRow(query, rows, len(query), ids, out, pairHalfL2)
+	case level == AVX2:
+		halfL2AVX2(&query[0], &rows[0], unsafe.SliceData(ids), len(out), 2*len(query), &out[0])
+	default:
+		halfL2AVX512(&query[0], &rows[0], unsafe.SliceData(ids), len(out), 2*len(query), &out[0])
+	}
+}
+
+func halfDot(query []float32, rows []uint16, ids []uint32, out []float32) {
+	switch {
+	case len(out) == 0:
+	case level == Plain || len(query) < 8:
+		everyRow(query, rows, len(query), ids, out, pairHalfDot)
+	case level == AVX2:
+		halfDotAVX2(&query[0], &rows[0], unsafe.SliceData(ids), len(out), 2*len(query), &out[0])
+	default:
+		halfDotAVX512(&query[0], &rows[0], unsafe.SliceData(ids), len(out), 2*len(query), &out[0])
+	}
+}
+func dotU8(query []int8, codes []byte, ids []uint32, out []int32) {
+	switch {
+	case len(out) == 0:
+	case level == Plain || len(query) == 0:
+		everyRow(query, codes, len(query), ids, out, pairU8)
+	case level == AVX2:
+		dotU8AVX2(&query[0], &codes[0], unsafe.SliceData(ids), len(out), len(query), &out[0])
+	default:
+		dotU8AVX512(&query[0], &codes[0], unsafe.SliceData(ids), len(out), len(query), &out[0])
+	}
+}
+
+func dot4(query []int8, levels *[16]byte, codes []byte, ids []uint32, out []int32) {
+	switch {
+	case len(out) == 0:
+	case level == Plain || len(query) == 0:
+		plainDot4(query, levels, codes, ids, out)
+	case level == AVX2:
+		dot4AVX2(&query[0], &codes[0], unsafe.SliceData(ids), len(out), len(query)/2, &out[0], levels)
+	default:
+		dot4AVX512(&query[0], &codes[0], unsafe.SliceData(ids), len(out), len(query)/2, &out[0], levels)
+	}
+}
+
+func hamming(query, codes []byte, ids []uint32, out []uint32) {
+	switch {
+	case len(out) == 0:
+	case level == Plain || len(query) == 0:
+		everyRow(query, codes, len(query), ids, out, pairHamming)
+	case level == AVX2:
+		hammingAVX2(&query[0], &codes[0], unsafe.SliceData(ids), len(out), len(query), &out[0])
+	default:
+		hammingAVX512(&query[0], &codes[0], unsafe.SliceData(ids), len(out), len(query), &out[0])
+	}
+}
+
+func overlap(query, codes []byte, ids []uint32, out []uint32) {
+	switch {
+	case len(out) == 0:
+	case level == Plain || len(query) == 0:
+		everyRow(query, codes, len(query), ids, out, pairOverlap)
+	case level == AVX2:
+		overlapAVX2(&query[0], &codes[0], unsafe.SliceData(ids), len(out), len(query), &out[0])
+	default:
+		overlapAVX512(&query[0], &codes[0], unsafe.SliceData(ids), len(out), len(query), &out[0])
+	}
+}
+
+func scanBlock(tables, block []byte, out *[BlockRows]uint32) { plainScanBlock(tables, block, out) }
+
+func hadamard(x []float32) { plainHadamard(x) }
+
+func nearestOf(dim int, points, centroids, half []float32, ids []uint32, nearest []float32) {
+	plainNearest(dim, points, centroids, half, ids, nearest)
+}
+
+func selectBelow(values []float32, bound float32, out []uint32) int {
+	return plainSelect(values, bound, out)
+}

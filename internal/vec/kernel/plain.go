@@ -1,0 +1,188 @@
+package kernel
+
+import (
+	"encoding/binary"
+	"math"
+	"math/bits"
+)
+
+// The plain kernels: what all others must agree with.
+
+// everyRow fills out with what pair says of the query and each row of size elements: those at ids, or all in order where
+// ids is nil.
+func everyRow[Q, R, O any](query []Q, rows []R, size int, ids []uint32, out []O, pair func(q []Q, row []R) O) {
+	if ids == nil {
+		for i := range out {
+			out[i] = pair(query, rows[i*size:][:size])
+		}
+		return
+	}
+	for i, id := range ids {
+		out[i] = pair(query, rows[int(id)*size:][:size])
+	}
+}
+
+func pairL2(a, b []float32) float32 {
+	b = b[:len(a)]
+	var s0, s1, s2, s3 float32
+	i := 0
+	for ; i < len(a)-3; i += 4 {
+		d0, d1, d2, d3 := a[i]-b[i], a[i+1]-b[i+1], a[i+2]-b[i+2], a[i+3]-b[i+3]
+		s0 += d0 * d0
+		s1 += d1 * d1
+		s2 += d2 * d2
+		s3 += d3 * d3
+	}
+	for ; i < len(a); i++ {
+		d := a[i] - b[i]
+		s0 += d * d
+	}
+	return (s0 + s1) + (s2 + s3)
+}
+
+func pairDot(a, b []float32) float32 {
+	b = b[:len(a)]
+	var s0, s1, s2, s3 float32
+	i := 0
+	for ; i < len(a)-3; i += 4 {
+		s0 += a[i] * b[i]
+		s1 += a[i+1] * b[i+1]
+		s2 += a[i+2] * b[i+2]
+		s3 += a[i+3] * b[i+3]
+	}
+	for ; i < len(a); i++ {
+		s0 += a[i] * b[i]
+	}
+	return (s0 + s1) + (s2 + s3)
+}
+
+func pairL1(a, b []float32) float32 {
+	b = b[:len(a)]
+	var s float32
+	for i := range a {
+		s += float32(math.Abs(float64(a[i] - b[i])))
+	}
+	return s
+}
+
+func pairHalfL2(a []float32, b []uint16) float32 {
+	b = b[:len(a)]
+	var s float32
+	for i, x := range a {
+		d := x - widen(b[i])
+		s += d * d
+	}
+	return s
+}
+
+func pairHalfDot(a []float32, b []uint16) float32 {
+	b = b[:len(a)]
+	var s float32
+	for i, x := range a {
+		s += x * widen(b[i])
+	}
+	return s
+}
+
+// widen gives the number that a binary16 stands for (IEEE 754-2019, 3.6).
+func widen(h uint16) float32 {
+	sign, exponent, fraction := uint32(h&0x8000)<<16, uint32(h>>10&0x1f), uint32(h&0x3ff)
+	switch exponent {
+	case 0: // a multiple of 2^-24
+		v := float32(fraction) * (1.0 / (1 << 24))
+		return math.Float32frombits(sign | math.Float32bits(v))
+	case 0x1f: // infinite, or not a number
+		if fraction != 0 {
+			fraction |= 0x200 // quiet, as the machine makes it
+		}
+		return math.Float32frombits(sign | 0xff<<23 | fraction<<13)
+	}
+	return math.Float32frombits(sign | (exponent+112)<<23 | fraction<<13)
+}
+
+func pairU8(q []int8, c []byte) int32 {
+	c = c[:len(q)]
+	var s int32
+	for i, x := range q {
+		s += int32(x) * int32(c[i])
+	}
+	return s
+}
+
+func pair4(q []int8, levels *[16]byte, c []byte) int32 {
+	var s int32
+	for b := 0; b < len(c); b += 32 {
+		lo, hi := q[2*b:][:32], q[2*b+32:][:32]
+		for j, x := range c[b:][:32] {
+			s += int32(lo[j])*int32(levels[x&15]) + int32(hi[j])*int32(levels[x>>4])
+		}
+	}
+	return s
+}
+
+func plainDot4(query []int8, levels *[16]byte, codes []byte, ids []uint32, out []int32) {
+	everyRow(query, codes, len(query)/2, ids, out, func(q []int8, c []byte) int32 { return pair4(q, levels, c) })
+}
+
+func pairHamming(a, b []byte) uint32 {
+	n := 0
+	for i := 0; i < len(a); i += 8 {
+		n += bits.OnesCount64(binary.LittleEndian.Uint64(a[i:]) ^ binary.LittleEndian.Uint64(b[i:]))
+	}
+	return uint32(n)
+}
+
+func pairOverlap(a, b []byte) uint32 {
+	n := 0
+	for i := 0; i < len(a); i += 8 {
+		n += bits.OnesCount64(binary.LittleEndian.Uint64(a[i:]) & binary.LittleEndian.Uint64(b[i:]))
+	}
+	return uint32(n)
+}
+
+func plainScanBlock(tables, block []byte, out *[BlockRows]uint32) {
+	clear(out[:])
+	for len(tables) > 0 {
+		t := tables[:16]
+		for j, x := range block[:32] {
+			out[j] += uint32(t[x&15])
+			out[32+j] += uint32(t[x>>4])
+		}
+		tables, block = tables[16:], block[32:]
+	}
+}
+
+func plainHadamard(x []float32) {
+	for half := 1; half < len(x); half *= 2 {
+		for i := 0; i < len(x); i += 2 * half {
+			a, b := x[i:][:half], x[i+half:][:half]
+			for j, v := range a {
+				a[j], b[j] = v+b[j], v-b[j]
+			}
+		}
+	}
+}
+
+func plainNearest(dim int, points, centroids, half []float32, ids []uint32, nearest []float32) {
+	for i := range ids {
+		p := points[i*dim:][:dim]
+		best, at := float32(math.Inf(1)), 0
+		for c, h := range half {
+			if d := h - pairDot(p, centroids[c*dim:][:dim]); d < best {
+				best, at = d, c
+			}
+		}
+		ids[i], nearest[i] = uint32(at), best
+	}
+}
+
+func plainSelect(values []float32, bound float32, out []uint32) int {
+	n := 0
+	for i, v := range values {
+		if v < bound {
+			out[n] = uint32(i)
+			n++
+		}
+	}
+	return n
+}
