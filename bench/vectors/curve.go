@@ -58,7 +58,6 @@ func at(points []point, target float64) (rate float64, curve string) {
 	return 1e6 / best, curve
 }
 
-
 // of picks the points of a contender.
 func of(points []point, contender string) []point {
 	var out []point

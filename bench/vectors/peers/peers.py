@@ -38,7 +38,10 @@ class Faiss:
         self.one.add(rows[:1])
 
     def size(self):
-        return self.faiss.serialize_index(self.index).nbytes
+        f, floats = self.faiss, 0
+        if hasattr(self.index, "refine_index"):
+            floats = f.downcast_index(self.index.refine_index).code_size * self.index.ntotal
+        return {"artifact": f.serialize_index(self.index).nbytes, "floats": floats}
 
     def search(self, queries, k, w):
         f = self.faiss
@@ -84,7 +87,7 @@ class Usearch:
         self.one.add(np.arange(1, dtype=np.uint64), rows[:1], threads=1)
 
     def size(self):
-        return self.index.serialized_length
+        return {"artifact": self.index.serialized_length}
 
     def search(self, queries, k, w):
         index = self.one if "empty" in w else self.index
@@ -128,7 +131,7 @@ class Lance:
         self.table.create_index(self.metric, vector_column_name="vector", index_type=w["type"], **options)
 
     def size(self):
-        return self.bytes() - self.before
+        return {"artifact": self.bytes() - self.before}
 
     def search(self, queries, k, w):
         n = 0 if "empty" in w else len(queries)
@@ -168,7 +171,7 @@ def main():
                 peer.build(rows, common | w)
                 said = {"cpu": (time.process_time_ns() - start) / 1e9}
             elif verb == "size":
-                said = {"artifact": peer.size()}
+                said = peer.size()
             elif verb == "search":
                 name = w["queries"]
                 if name not in queries:

@@ -17,12 +17,18 @@ import (
 
 // Contender is one index of ours. It is used by one goroutine.
 type Contender interface {
-	// Build indexes the rows and gives the bytes of the stored index.
-	Build(d Data, w Words) (artifact int64, err error)
+	// Build indexes the rows.
+	Build(d Data, w Words) (Size, error)
 	// Search writes the numbers of the k nearest rows, the nearest first, over out, which holds -1s. allowed may be nil.
 	Search(query []float32, k int, effort Effort, allowed *Allowed, out []int32) error
 	// Effort reads the words of a search that are the contender's own.
 	Effort(w Words) (Effort, error)
+}
+
+// Size is what an index takes when it is stored.
+type Size struct {
+	Artifact int64 // all of it
+	Floats   int64 // the part that is only there to measure the best again
 }
 
 // Effort is what a contender made of the words of a search.
@@ -55,7 +61,7 @@ type server struct {
 	open    func(kind string) (Contender, error)
 	data    Data
 	it      Contender
-	size    int64
+	size    Size
 	allowed map[string]*Allowed
 	queries map[string][]float32
 }
@@ -95,7 +101,7 @@ func (s *server) answer(verb string, w Words, about string) (said string, payloa
 		s.size, err = s.it.Build(s.data, w)
 		return fmt.Sprintf("cpu=%.6f", (CPU() - from).Seconds()), nil, err
 	case "size":
-		return fmt.Sprintf("artifact=%d", s.size), nil, nil
+		return fmt.Sprintf("artifact=%d floats=%d", s.size.Artifact, s.size.Floats), nil, nil
 	case "search":
 		return s.search(w)
 	}

@@ -8,7 +8,8 @@
 //	about                                          what the worker is: version, simd, ...
 //	data base=F dim=N metric=l2|ip|cosine dir=D    rows as little-endian float32 in a file; a folder of its own
 //	build kind=... ...                             cpu= seconds
-//	size                                           artifact= bytes of the index when it is stored
+//	size                                           artifact= bytes of the index when it is stored, and those among them
+//	                                               of floats= that are only there to measure the best again
 //	search queries=F count=N k=N [allowed=F] ...   cpu= seconds; N x k row numbers as int32, -1 for none. allowed names a
 //	                                               file of uint64, one bit a row. With empty=1 the same loop without
 //	                                               a search, so that what the loop itself costs is known
@@ -175,10 +176,10 @@ func (p *Process) Search(w Words) ([]int32, float64, error) {
 
 // Built is what a build took.
 type Built struct {
-	CPU      float64 // seconds
-	Artifact int64   // bytes of the index when it is stored
-	Peak     int64   // the most bytes that the worker had allocated meanwhile, less those before
-	Held     int64   // and what was left of them at the end
+	CPU  float64 // seconds
+	Peak int64   // the most bytes that the worker had allocated meanwhile, less those before
+	Held int64   // and what was left of them at the end
+	Size
 }
 
 // Build asks for an index and looks at the worker's memory meanwhile.
@@ -220,7 +221,9 @@ func (p *Process) Build(w Words) (Built, error) {
 	if said, _, err = p.Ask("size", nil); err != nil {
 		return Built{}, err
 	}
-	b.Artifact, err = strconv.ParseInt(said["artifact"], 10, 64)
+	if b.Artifact, err = strconv.ParseInt(said["artifact"], 10, 64); err == nil && said["floats"] != "" {
+		b.Floats, err = strconv.ParseInt(said["floats"], 10, 64)
+	}
 	return b, err
 }
 
