@@ -22,7 +22,7 @@ type Clusters struct {
 	Dim    int
 	Latent int     // dimensions before the push, 40 when 0
 	Count  int     // clusters, 300 when 0
-	Spread float64 // deviation inside a cluster, between centres it is 1; 0.5 when 0
+	Spread float64 // deviation inside a cluster, between centres it is 1; 1 when 0
 	Unit   bool    // rows get length 1
 }
 
@@ -38,7 +38,7 @@ type mixture struct {
 const (
 	noise      = 0.05 // deviation in each of Dim dimensions
 	zipf       = 0.8  // exponent of the cluster sizes
-	shift      = 0.3  // how far the shifted queries are moved, as a share of the deviation between centres
+	shift      = 0.8 // how far the shifted queries are moved, as a share of the deviation between centres
 	streamPlan = 1 << 62
 	streamAsk  = 1 << 61
 	streamFar  = 1 << 60
@@ -52,7 +52,7 @@ func (c Clusters) mixture() *mixture {
 		c.Count = 300
 	}
 	if c.Spread == 0 {
-		c.Spread = 0.5
+		c.Spread = 1
 	}
 	m := &mixture{Clusters: c}
 	r := newNormal(c.Seed, streamPlan)
