@@ -21,7 +21,7 @@ type Row struct {
 	AVX512 float64 `json:"avx512"`
 	AVX2   float64 `json:"avx2"`
 	Plain  float64 `json:"plain"`
-	C      float64 `json:"c"`
+	C      float64 `json:"c"`     // 0 where no loop was written
 	Ratio  float64 `json:"ratio"` // C over the best level of this machine: above 1 ours is faster
 }
 
@@ -95,10 +95,66 @@ func Compare() []Row {
 		q, x := codes[8:][:d/8], codes[:n*(d/8)]
 		out = append(out, measure("Hamming hot", d, n, func() { kernel.Hamming(q, x, counts[:n]) }, func() { Hamming(q, x, counts[:n]) }))
 	}
+	return append(out, alone(floats, codes)...)
+}
+
+// alone are the kernels for which there is no loop in C.
+func alone(floats []float32, codes []byte) []Row {
+	var out []Row
+	results, sums, counts := make([]float32, hotBytes), make([]int32, hotBytes), make([]uint32, hotBytes)
+	levels := (*[16]byte)(codes[:16])
+	for _, d := range dims {
+		n, q := hotBytes/4/d, floats[len(floats)-d:]
+		out = append(out, measure("L1 hot", d, n, func() { kernel.L1(q, floats[:n*d], results[:n]) }, nil))
+	}
+	halves := unsafe.Slice((*uint16)(unsafe.Pointer(&codes[0])), len(codes)/2)
+	for i := range halves {
+		halves[i] &= 0xbfff // no infinite numbers
+	}
+	for _, d := range dims {
+		n, q := len(halves)/d, floats[:d]
+		out = append(out, measure("HalfL2 hot", d, n, func() { kernel.HalfL2(q, halves[:n*d], results[:n]) }, nil))
+	}
+	for _, d := range dims {
+		n, q := hotBytes/(d/2), unsafe.Slice((*int8)(unsafe.Pointer(&codes[7])), d)
+		out = append(out, measure("Dot4 hot", d, n, func() { kernel.Dot4(q, levels, codes[:n*(d/2)], sums[:n]) }, nil))
+	}
+	for _, d := range dims {
+		n, q := hotBytes/(d/8), codes[8:][:d/8]
+		out = append(out, measure("Overlap hot", d, n, func() { kernel.Overlap(q, codes[:n*(d/8)], counts[:n]) }, nil))
+	}
+	var block [kernel.BlockRows]uint32
+	for _, d := range dims {
+		tables, size := codes[:4*d], 8*d
+		n := hotBytes / size
+		out = append(out, measure("ScanBlock hot", d, n*kernel.BlockRows, func() {
+			for i := range n {
+				kernel.ScanBlock(tables, codes[i*size:][:size], &block)
+			}
+		}, nil))
+	}
+	for _, d := range []int{128, 512, 1024, 2048, 4096} {
+		x := make([]float32, d)
+		out = append(out, measure("Hadamard", d, 1, func() { kernel.Hadamard(x) }, nil))
+	}
+	const n = 4096
+	for _, percent := range []int{1, 10, 50} {
+		for i := range results[:n] {
+			results[i] = float32(int(floats[i]*1e6)%100 + 100)
+		}
+		bound := slices.Sorted(slices.Values(results[:n]))[n*percent/100]
+		out = append(out, measure(fmt.Sprintf("Select %d %% of 4,096", percent), 1, n, func() { kernel.Select(results[:n], bound, counts) }, nil))
+	}
+	for _, d := range []int{128, 768} {
+		points, centroids, half, ids := floats[:64*d], floats[64*d:][:n*d], results[:n], counts[:64]
+		out = append(out,
+			measure("Nearest of 4,096", d, n*len(ids), func() { kernel.Nearest(d, points, centroids, half, ids, results[n:]) }, nil),
+			measure("Dot of the same", d, n, func() { kernel.Dot(points[:d], centroids, results[n:][:n]) }, nil))
+	}
 	return out
 }
 
-// measure times one call of each kind after the other, again and again.
+// measure times one call of each kind after the other, again and again. loop may be nil.
 func measure(name string, dim, vectors int, ours, loop func()) Row {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
@@ -110,6 +166,9 @@ func measure(name string, dim, vectors int, ours, loop func()) Row {
 	times := make([][]float64, len(ways))
 	for range rounds {
 		for i, way := range ways {
+			if way == nil {
+				continue
+			}
 			// The clock is asked so rarely that asking it does not count.
 			calls, spent := 1, int64(0)
 			for {
@@ -127,11 +186,12 @@ func measure(name string, dim, vectors int, ours, loop func()) Row {
 	}
 	var medians [4]float64
 	for i, t := range times {
-		slices.Sort(t)
-		medians[i] = t[len(t)/2]
+		if slices.Sort(t); len(t) > 0 {
+			medians[i] = t[len(t)/2]
+		}
 	}
 	r := Row{Kernel: name, Dim: dim, C: medians[0], Plain: medians[1], AVX2: medians[2], AVX512: medians[3]}
-	r.Ratio = r.C / medians[len(times)-1]
+	r.Ratio = over(r.C, medians[len(times)-1])
 	return r
 }
 

@@ -51,3 +51,5 @@ func nearestOf(dim int, points, centroids, half []float32, ids []uint32, nearest
 func selectBelow(values []float32, bound float32, out []uint32) int {
 	return plainSelect(values, bound, out)
 }
+
+func highest(ids []uint32) uint32 { return plainHighest(ids) }

@@ -128,14 +128,62 @@ func overlap(query, codes []byte, ids []uint32, out []uint32) {
 	}
 }
 
-func scanBlock(tables, block []byte, out *[BlockRows]uint32) { plainScanBlock(tables, block, out) }
+// scanRound is the number of half bytes of a row after which sums of words may be too small.
+const scanRound = 256
 
-func hadamard(x []float32) { plainHadamard(x) }
+func scanBlock(tables, block []byte, out *[BlockRows]uint32) {
+	if level == Plain {
+		plainScanBlock(tables, block, out)
+		return
+	}
+	clear(out[:])
+	for len(tables) > 0 {
+		n := min(len(tables)/16, scanRound)
+		if level == AVX2 {
+			scanBlockAVX2(&tables[0], &block[0], n, &out[0])
+		} else {
+			scanBlockAVX512(&tables[0], &block[0], n, &out[0])
+		}
+		tables, block = tables[16*n:], block[32*n:]
+	}
+}
 
-func nearestOf(dim int, points, centroids, half []float32, ids []uint32, nearest []float32) {
-	plainNearest(dim, points, centroids, half, ids, nearest)
+func hadamard(x []float32) {
+	switch {
+	case level == AVX512 && len(x) >= 256:
+		hadamardAVX512(&x[0], len(x))
+	case level != Plain && len(x) >= 64:
+		hadamardAVX2(&x[0], len(x))
+	default:
+		plainHadamard(x)
+	}
 }
 
 func selectBelow(values []float32, bound float32, out []uint32) int {
-	return plainSelect(values, bound, out)
+	switch {
+	case level == Plain || len(values) == 0:
+		return plainSelect(values, bound, out)
+	case level == AVX2:
+		return selectAVX2(&values[0], len(values), bound, &out[0])
+	}
+	return selectAVX512(&values[0], len(values), bound, &out[0])
+}
+
+// highest gives the highest of the numbers, 0 of none.
+func highest(ids []uint32) uint32 {
+	if level == Plain || len(ids) < 8 {
+		return plainHighest(ids)
+	}
+	return highestAVX2(&ids[0], len(ids))
+}
+
+func nearestOf(dim int, points, centroids, half []float32, ids []uint32, nearest []float32) {
+	switch {
+	case level == Plain || dim == 0:
+		plainNearest(dim, points, centroids, half, ids, nearest)
+	case level == AVX2:
+		tiledNearest(tile{6, 8, nearestAVX2}, dim, points, centroids, half, ids, nearest)
+	default:
+		tiledNearest(tile{8, 16, nearestAVX512}, dim, points, centroids, half, ids, nearest)
+	}
 }

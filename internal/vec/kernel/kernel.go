@@ -195,15 +195,3 @@ func at(row, all int, ids []uint32, out int) {
 		panic(fmt.Sprintf("kernel: row %d of %d", top, rows))
 	}
 }
-
-// highest gives the highest of the numbers, 0 of none.
-func highest(ids []uint32) uint32 {
-	var a, b, c, d uint32
-	for ; len(ids) >= 4; ids = ids[4:] {
-		a, b, c, d = max(a, ids[0]), max(b, ids[1]), max(c, ids[2]), max(d, ids[3])
-	}
-	for _, id := range ids {
-		a = max(a, id)
-	}
-	return max(a, b, c, d)
-}

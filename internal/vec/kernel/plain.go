@@ -186,3 +186,15 @@ func plainSelect(values []float32, bound float32, out []uint32) int {
 	}
 	return n
 }
+
+// plainHighest gives the highest of the numbers, 0 of none.
+func plainHighest(ids []uint32) uint32 {
+	var a, b, c, d uint32
+	for ; len(ids) >= 4; ids = ids[4:] {
+		a, b, c, d = max(a, ids[0]), max(b, ids[1]), max(c, ids[2]), max(d, ids[3])
+	}
+	for _, id := range ids {
+		a = max(a, id)
+	}
+	return max(a, b, c, d)
+}

@@ -75,11 +75,8 @@ func setupFloat(k *kernel, stride reg.GPVirtual) {
 	}
 	g.ANDQ(operand.U8(uint8(k.bytes/4-1)), rem)
 	if k.bytes == 64 {
-		// The lowest rem bits are set.
 		ones := g.GP64()
-		g.XORQ(ones, ones)
-		g.BTSQ(rem, ones)
-		g.DECQ(ones)
+		g.lowBits(rem, ones)
 		g.KMOVW(ones.As32(), reg.K1)
 	} else if k.scale == 1 {
 		at := g.GP64()

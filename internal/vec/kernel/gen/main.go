@@ -24,6 +24,9 @@ var subjects = []struct {
 }{
 	{"asmfloat", floats},
 	{"asmcode", codes},
+	{"asmscan", scans},
+	{"asmhadamard", hadamards},
+	{"asmnearest", nearests},
 }
 
 // gen is the file being made.

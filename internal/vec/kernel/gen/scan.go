@@ -1,0 +1,331 @@
+package main
+
+import (
+	"github.com/mmcloughlin/avo/operand"
+	"github.com/mmcloughlin/avo/reg"
+)
+
+// scans makes what looks at many values at once: the fast scan, the choice of places, the highest of numbers.
+func scans(g *gen) {
+	g.table("fifteen", 0x0f0f0f0f0f0f0f0f, 0x0f0f0f0f0f0f0f0f)
+	g.table("nibbles", 0, 0, 0, 0, 4, 4, 4, 4)
+	g.table("eachLane", 0x100000000, 0x300000002, 0x500000004, 0x700000006, 0x900000008, 0xb0000000a, 0xd0000000c, 0xf0000000e)
+	g.table("zipLow", 0x1000000000, 0x1100000001, 0x1200000002, 0x1300000003, 0x1400000004, 0x1500000005, 0x1600000006, 0x1700000007)
+	g.table("zipHigh", 0x1800000008, 0x1900000009, 0x1a0000000a, 0x1b0000000b, 0x1c0000000c, 0x1d0000000d, 0x1e0000000e, 0x1f0000000f)
+	scanAVX512(g)
+	scanAVX2(g)
+	selectAVX512(g)
+	selectAVX2(g)
+	highest(g)
+}
+
+// data is a table made by gen.table.
+func data(name string) operand.Mem {
+	return operand.NewDataAddr(operand.NewStaticSymbol(name), 0)
+}
+
+const scanDoc = "adds up table entries for the 64 rows of a block of n half bytes, at most 256 of them."
+
+func (g *gen) scanFunction(lv level) (tables, block, n, out reg.GPVirtual) {
+	g.Function("scanBlock" + lv.name)
+	g.Pragma("noescape")
+	g.Doc("scanBlock"+lv.name+" "+scanDoc, "The sums are added to out.", "This is the variant for "+lv.name+".")
+	g.SignatureExpr("func(tables, block *byte, n int, out *uint32)")
+	tables, block, n, out = g.GP64(), g.GP64(), g.GP64(), g.GP64()
+	g.Load(g.Param("tables"), tables)
+	g.Load(g.Param("block"), block)
+	g.Load(g.Param("n"), n)
+	g.Load(g.Param("out"), out)
+	return tables, block, n, out
+}
+
+// scanLoop runs step for n half bytes, four at a time.
+func (g *gen) scanLoop(tables, block, n reg.GPVirtual, step func(table, codes operand.Mem)) {
+	four, one, done := g.label("four"), g.label("one"), g.label("done")
+	g.SUBQ(operand.U8(4), n)
+	g.JL(operand.LabelRef(one))
+	g.Label(four)
+	for i := range 4 {
+		step(operand.Mem{Base: tables, Disp: 16 * i}, operand.Mem{Base: block, Disp: 32 * i})
+	}
+	g.ADDQ(operand.U8(64), tables)
+	g.SUBQ(operand.I8(-128), block)
+	g.SUBQ(operand.U8(4), n)
+	g.JGE(operand.LabelRef(four))
+	g.Label(one)
+	g.CMPQ(n, operand.I8(-4))
+	g.JE(operand.LabelRef(done))
+	step(operand.Mem{Base: tables}, operand.Mem{Base: block})
+	g.ADDQ(operand.U8(16), tables)
+	g.ADDQ(operand.U8(32), block)
+	g.DECQ(n)
+	g.JMP(operand.LabelRef(one))
+	g.Label(done)
+}
+
+// scanAVX512: the low halves of 32 bytes and the high ones are 64 indexes in one register; VPERMB looks them up, as in dot4.
+// Words add pairs of rows: one sum takes both bytes of a word and may wrap around, another the upper bytes alone, which
+// gives the lower ones in the end.
+func scanAVX512(g *gen) {
+	tables, block, n, out := g.scanFunction(avx512)
+	shift, both, odd := g.ZMM(), g.ZMM(), g.ZMM()
+	g.VMOVDQU64(data("nibbles"), shift)
+	g.clear(both)
+	g.clear(odd)
+	g.scanLoop(tables, block, n, func(table, codes operand.Mem) {
+		t, c := g.ZMM(), g.ZMM()
+		g.VBROADCASTI32X4(table, t)
+		g.VBROADCASTI64X4(codes, c)
+		g.VPSRLVQ(shift, c, c)
+		g.VPERMB(t, c, c)
+		g.VPADDW(c, both, both)
+		g.VPSRLW(operand.U8(8), c, c)
+		g.VPADDW(c, odd, odd)
+	})
+	even, low, high := g.ZMM(), g.ZMM(), g.ZMM()
+	g.VPSLLW(operand.U8(8), odd, even)
+	g.VPSUBW(even, both, even)
+	g.VMOVDQU64(data("zipLow"), low)
+	g.VMOVDQU64(data("zipHigh"), high)
+	for half := range 2 {
+		e, o, a, b := g.ZMM(), g.ZMM(), g.ZMM(), g.ZMM()
+		if half == 1 {
+			g.VEXTRACTI64X4(operand.U8(1), even, even.AsY())
+			g.VEXTRACTI64X4(operand.U8(1), odd, odd.AsY())
+		}
+		g.VPMOVZXWD(even.AsY(), e)
+		g.VPMOVZXWD(odd.AsY(), o)
+		g.VMOVDQA64(e, a)
+		g.VMOVDQA64(e, b)
+		g.VPERMT2D(o, low, a)
+		g.VPERMT2D(o, high, b)
+		for i, v := range []reg.VecVirtual{a, b} {
+			at := operand.Mem{Base: out, Disp: 128*half + 64*i}
+			g.VPADDD(at, v, v)
+			g.VMOVDQU32(v, at)
+		}
+	}
+	g.VZEROUPPER()
+	g.RET()
+}
+
+func scanAVX2(g *gen) {
+	tables, block, n, out := g.scanFunction(avx2)
+	nibble := g.YMM()
+	g.VBROADCASTI128(data("fifteen"), nibble)
+	var both, odd [2]reg.VecVirtual
+	for i := range both {
+		both[i], odd[i] = g.YMM(), g.YMM()
+		g.clear(both[i])
+		g.clear(odd[i])
+	}
+	g.scanLoop(tables, block, n, func(table, codes operand.Mem) {
+		t, lo, hi := g.YMM(), g.YMM(), g.YMM()
+		g.VBROADCASTI128(table, t)
+		g.VMOVDQU(codes, hi)
+		g.VPAND(nibble, hi, lo)
+		g.VPSRLW(operand.U8(4), hi, hi)
+		g.VPAND(nibble, hi, hi)
+		for i, c := range []reg.VecVirtual{lo, hi} {
+			g.VPSHUFB(c, t, c)
+			g.VPADDW(c, both[i], both[i])
+			g.VPSRLW(operand.U8(8), c, c)
+			g.VPADDW(c, odd[i], odd[i])
+		}
+	})
+	for i := range both {
+		even, a, b := g.YMM(), g.YMM(), g.YMM()
+		g.VPSLLW(operand.U8(8), odd[i], even)
+		g.VPSUBW(even, both[i], even)
+		g.VPUNPCKLWD(odd[i], even, a) // rows 0 to 7 and 16 to 23
+		g.VPUNPCKHWD(odd[i], even, b) // rows 8 to 15 and 24 to 31
+		for j, v := range []reg.VecVirtual{a, b} {
+			for lane := range 2 {
+				w := g.YMM()
+				if lane == 1 {
+					x := g.XMM()
+					g.VEXTRACTI128(operand.U8(1), v, x)
+					g.VPMOVZXWD(x, w)
+				} else {
+					g.VPMOVZXWD(v.AsX(), w)
+				}
+				at := operand.Mem{Base: out, Disp: 128*i + 64*lane + 32*j}
+				g.VPADDD(at, w, w)
+				g.VMOVDQU(w, at)
+			}
+		}
+	}
+	g.VZEROUPPER()
+	g.RET()
+}
+
+// clear makes a register zero.
+func (g *gen) clear(v reg.VecVirtual) {
+	k := kernel{g: g, level: level{bytes: int(v.Size())}}
+	k.zero(v)
+}
+
+const selectDoc = "writes the places of values below bound, counted from 0, and gives their number."
+
+func (g *gen) selectFunction(lv level) (values, n, out, found, at reg.GPVirtual) {
+	g.Function("select" + lv.name)
+	g.Pragma("noescape")
+	g.Doc("select"+lv.name+" "+selectDoc, "out has room for n places. This is the variant for "+lv.name+".")
+	g.SignatureExpr("func(values *float32, n int, bound float32, out *uint32) int")
+	values, n, out, found, at = g.GP64(), g.GP64(), g.GP64(), g.GP64(), g.GP64()
+	g.Load(g.Param("values"), values)
+	g.Load(g.Param("n"), n)
+	g.Load(g.Param("out"), out)
+	g.XORQ(found, found)
+	g.XORQ(at, at)
+	return values, n, out, found, at
+}
+
+// The predicate of VCMPPS: less, and false where something is not a number.
+const lessThan = 17
+
+// selectAVX512 compresses in a register and stores all of it: the store never reaches beyond the place of the last value
+// looked at. A compressing store to memory is slow on Zen 4.
+func selectAVX512(g *gen) {
+	values, n, out, found, at := g.selectFunction(avx512)
+	bound, place, step := g.ZMM(), g.ZMM(), g.ZMM()
+	g.VBROADCASTSS(g.param("bound"), bound)
+	g.VMOVDQU32(data("eachLane"), place)
+	r := g.GP32()
+	g.MOVL(operand.U32(16), r)
+	g.VPBROADCASTD(r, step)
+	loop, none, tail, done := g.label("loop"), g.label("none"), g.label("tail"), g.label("done")
+	mask := g.GP32()
+	g.Label(loop)
+	g.SUBQ(operand.U8(16), n)
+	g.JL(operand.LabelRef(tail))
+	v := g.ZMM()
+	g.VMOVUPS(mem(values, at, 4, 0), v)
+	g.VCMPPS(operand.U8(lessThan), bound, v, reg.K1)
+	g.KMOVW(reg.K1, mask)
+	g.TESTL(mask, mask)
+	g.JZ(operand.LabelRef(none))
+	packed := g.ZMM()
+	g.VPCOMPRESSD_Z(place, reg.K1, packed)
+	g.VMOVDQU32(packed, mem(out, found, 4, 0))
+	g.POPCNTL(mask, mask)
+	g.ADDQ(mask.As64(), found)
+	g.Label(none)
+	g.VPADDD(step, place, place)
+	g.ADDQ(operand.U8(16), at)
+	g.JMP(operand.LabelRef(loop))
+
+	g.Label(tail)
+	g.ADDQ(operand.U8(16), n)
+	g.JZ(operand.LabelRef(done))
+	ones := g.GP64()
+	g.lowBits(n, ones)
+	g.KMOVW(ones.As32(), reg.K2)
+	g.VMOVUPS_Z(mem(values, at, 4, 0), reg.K2, v)
+	g.VCMPPS(operand.U8(lessThan), bound, v, reg.K2, reg.K1)
+	g.KMOVW(reg.K1, mask)
+	g.VPCOMPRESSD_Z(place, reg.K1, packed)
+	g.POPCNTL(mask, mask)
+	g.lowBits(mask.As64(), ones)
+	g.KMOVW(ones.As32(), reg.K2)
+	g.VMOVDQU32(packed, reg.K2, mem(out, found, 4, 0))
+	g.ADDQ(mask.As64(), found)
+	g.Label(done)
+	g.Store(found, g.ReturnIndex(0))
+	g.VZEROUPPER()
+	g.RET()
+}
+
+// lowBits sets the lowest n bits of a register; n is below 64.
+func (g *gen) lowBits(n, to reg.Register) {
+	g.XORQ(to, to)
+	g.BTSQ(n, to)
+	g.DECQ(to)
+}
+
+// selectAVX2 looks at 32 values at once and then at the bits of those found, which are few where this is used.
+func selectAVX2(g *gen) {
+	values, n, out, found, at := g.selectFunction(avx2)
+	bound := g.YMM()
+	g.VBROADCASTSS(g.param("bound"), bound)
+	loop, bits, tail, one, skip, done := g.label("loop"), g.label("bits"), g.label("tail"), g.label("one"), g.label("skip"), g.label("done")
+	next := g.label("next")
+	mask, part := g.GP32(), g.GP32()
+	g.Label(loop)
+	g.SUBQ(operand.U8(32), n)
+	g.JL(operand.LabelRef(tail))
+	g.XORL(mask, mask)
+	for i := 3; i >= 0; i-- {
+		v := g.YMM()
+		g.VMOVUPS(mem(values, at, 4, 32*i), v)
+		g.VCMPPS(operand.U8(lessThan), bound, v, v)
+		g.VMOVMSKPS(v, part)
+		g.SHLL(operand.U8(8), mask)
+		g.ORL(part, mask)
+	}
+	g.TESTL(mask, mask)
+	g.JZ(operand.LabelRef(next))
+	g.Label(bits)
+	g.TZCNTL(mask, part)
+	g.ADDL(at.As32(), part)
+	g.MOVL(part, mem(out, found, 4, 0))
+	g.INCQ(found)
+	g.LEAL(operand.Mem{Base: mask.As64(), Disp: -1}, part)
+	g.ANDL(part, mask)
+	g.JNZ(operand.LabelRef(bits))
+	g.Label(next)
+	g.ADDQ(operand.U8(32), at)
+	g.JMP(operand.LabelRef(loop))
+
+	g.Label(tail)
+	g.ADDQ(operand.U8(32), n)
+	g.Label(one)
+	g.JZ(operand.LabelRef(done))
+	x := g.XMM()
+	g.VMOVSS(mem(values, at, 4, 0), x)
+	g.VUCOMISS(x, bound.AsX()) // bound above the value, and both are numbers
+	g.JLS(operand.LabelRef(skip))
+	g.MOVL(at.As32(), mem(out, found, 4, 0))
+	g.INCQ(found)
+	g.Label(skip)
+	g.INCQ(at)
+	g.DECQ(n)
+	g.JMP(operand.LabelRef(one))
+	g.Label(done)
+	g.Store(found, g.ReturnIndex(0))
+	g.VZEROUPPER()
+	g.RET()
+}
+
+// highest reads eight numbers at a time; the last eight may overlap those before.
+func highest(g *gen) {
+	g.Function("highestAVX2")
+	g.Pragma("noescape")
+	g.Doc("highestAVX2 gives the highest of n numbers, of which there are at least eight.")
+	g.SignatureExpr("func(ids *uint32, n int) uint32")
+	ids := g.Load(g.Param("ids"), g.GP64())
+	n := g.Load(g.Param("n"), g.GP64())
+	last, v := g.GP64(), g.YMM()
+	g.LEAQ(operand.Mem{Base: ids, Index: n, Scale: 4, Disp: -32}, last)
+	g.VMOVDQU(operand.Mem{Base: last}, v)
+	loop, done := g.label("loop"), g.label("done")
+	g.Label(loop)
+	g.CMPQ(ids, last)
+	g.JAE(operand.LabelRef(done))
+	g.VPMAXUD(operand.Mem{Base: ids}, v, v)
+	g.ADDQ(operand.U8(32), ids)
+	g.JMP(operand.LabelRef(loop))
+	g.Label(done)
+	x, r := g.XMM(), g.GP32()
+	g.VEXTRACTI128(operand.U8(1), v, x)
+	g.VPMAXUD(v.AsX(), x, x)
+	y := g.XMM()
+	g.VPSHUFD(operand.U8(0x4e), x, y)
+	g.VPMAXUD(y, x, x)
+	g.VPSHUFD(operand.U8(0xb1), x, y)
+	g.VPMAXUD(y, x, x)
+	g.VMOVD(x, r)
+	g.Store(r, g.ReturnIndex(0))
+	g.VZEROUPPER()
+	g.RET()
+}

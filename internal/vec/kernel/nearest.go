@@ -1,0 +1,89 @@
+//go:build amd64 && !purego
+
+package kernel
+
+import "math"
+
+// tile is a kernel that compares some points with two registers of centroids.
+type tile struct {
+	points int
+	lanes  int // numbers in a register
+	call   func(points *float32, dim int, panel, half *float32, first uint32, best *float32, where *uint32)
+}
+
+// roundPoints is the number of points for which the centroids are brought into the order of panels once.
+const roundPoints = 1024
+
+// tiledNearest takes points in rounds and centroids in panels. A panel holds two registers of centroids dimension by
+// dimension; it stays in the nearest cache while all points of the round pass by. Every lane remembers the best centroid that it
+// has seen, and in the end the best of the lanes counts.
+func tiledNearest(t tile, dim int, points, centroids, half []float32, ids []uint32, nearest []float32) {
+	if len(ids) < t.points {
+		nearestByDot(dim, points, centroids, half, ids, nearest)
+		return
+	}
+	width := 2 * t.lanes
+	panel, halves := make([]float32, width*dim), make([]float32, width)
+	best, where := make([]float32, min(len(ids), roundPoints)*t.lanes), make([]uint32, min(len(ids), roundPoints)*t.lanes)
+	for from := 0; from < len(ids); from += roundPoints {
+		// A tile needs all its points: the last ones may be looked at twice.
+		from := min(from, len(ids)-t.points)
+		n := min(len(ids)-from, roundPoints)
+		best, where := best[:n*t.lanes], where[:n*t.lanes]
+		for i := range best {
+			best[i] = float32(math.Inf(1))
+		}
+		clear(where)
+		for first := 0; first < len(half); first += width {
+			pack(panel, halves, centroids[first*dim:], half[first:], dim)
+			for p := 0; p < n; p += t.points {
+				p := min(p, n-t.points)
+				t.call(&points[(from+p)*dim], dim, &panel[0], &halves[0], uint32(first), &best[p*t.lanes], &where[p*t.lanes])
+			}
+		}
+		for i := range n {
+			d, at := best[i*t.lanes:][:t.lanes], where[i*t.lanes:][:t.lanes]
+			lane := 0
+			for l := range d {
+				if d[l] < d[lane] || d[l] == d[lane] && at[l] < at[lane] {
+					lane = l
+				}
+			}
+			ids[from+i], nearest[from+i] = at[lane], d[lane]
+		}
+	}
+}
+
+// pack turns centroids around, so that a dimension of all of them lies together. Where centroids are missing, the half
+// length is infinite and nothing comes near.
+func pack(panel, halves, centroids, half []float32, dim int) {
+	width := len(halves)
+	n := copy(halves, half)
+	for i := n; i < width; i++ {
+		halves[i] = float32(math.Inf(1))
+	}
+	if n < width {
+		clear(panel)
+	}
+	for j := range n {
+		to := panel[j:]
+		for k, v := range centroids[j*dim:][:dim] {
+			to[k*width] = v
+		}
+	}
+}
+
+// nearestByDot is for fewer points than a tile has.
+func nearestByDot(dim int, points, centroids, half []float32, ids []uint32, nearest []float32) {
+	products := make([]float32, len(half))
+	for i := range ids {
+		dot(points[i*dim:][:dim], centroids, nil, products)
+		best, at := float32(math.Inf(1)), 0
+		for c, h := range half {
+			if d := h - products[c]; d < best {
+				best, at = d, c
+			}
+		}
+		ids[i], nearest[i] = uint32(at), best
+	}
+}
