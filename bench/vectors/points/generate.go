@@ -38,7 +38,7 @@ type mixture struct {
 const (
 	noise      = 0.05 // deviation in each of Dim dimensions
 	zipf       = 0.8  // exponent of the cluster sizes
-	shift      = 0.8 // how far the shifted queries are moved, as a share of the deviation between centres
+	shift      = 0.8  // how far the shifted queries are moved, as a share of the deviation between centres
 	streamPlan = 1 << 62
 	streamAsk  = 1 << 61
 	streamFar  = 1 << 60
