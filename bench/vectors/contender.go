@@ -32,7 +32,6 @@ type effort struct {
 var (
 	pools  = []int{10, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512, 768}
 	probes = []int{1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256}
-	few    = []int{2, 8, 32}
 )
 
 // enough is a recall from which more effort is not measured.
@@ -93,6 +92,7 @@ const (
 	graphTQ8  = "hnsw_tq8"
 	graphTQ4  = "hnsw_tq4"
 	inverted  = "ivf"
+	exactScan = "scan"
 	codesOnly = "codes "
 )
 
@@ -118,6 +118,7 @@ func contenders(s *points.Set) []*contender {
 		{name: "hnsw_tq8, codes alone", program: "overlake", ours: true,
 			build: graphWords(worker.Words{"kind": "graph", "code": "tq8"}), efforts: along("ef", pools, nil)},
 		{name: "usearch bf16", program: "usearch", build: graphWords(worker.Words{"dtype": "bf16"}), efforts: along("ef", pools, nil)},
+		{name: exactScan, program: "overlake", ours: true, filters: true, most: 100, build: worker.Words{"kind": "scan"}, efforts: []effort{{}}},
 		{name: "FAISS IVF,Flat", program: "faiss", build: worker.Words{"factory": "IVF" + inLists + ",Flat"}, efforts: along("probes", upTo(probes), nil)},
 	}
 	for _, bits := range [][2]int{{2, 4}, {4, 2}} { // dimensions of a subquantizer of 4 bits

@@ -7,6 +7,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -167,10 +168,10 @@ type trial struct {
 }
 
 // measure asks all entrants in turns, effort by effort and round by round. The fastest round of an effort counts. A curve
-// ends where the recall is enough. Who fails is left out.
+// ends where the recall is enough, or grows no more. Who fails is left out.
 func (w *workshop) measure(entrants []*entrant, a asked) []point {
 	var runs []*trial
-	ended := map[string]bool{}
+	ended, curves := map[string]bool{}, map[string][]float64{}
 	steps := 0
 	for _, e := range entrants {
 		steps = max(steps, len(e.efforts))
@@ -185,8 +186,10 @@ func (w *workshop) measure(entrants []*entrant, a asked) []point {
 				w.fail(e.contender, err)
 				continue
 			}
-			ended[e.name+"/"+r.point.Curve] = r.point.Recall >= a.enough
 			runs = append(runs, r)
+			name := e.name + "/" + r.point.Curve
+			curves[name] = append(curves[name], r.point.Recall)
+			ended[name] = over(curves[name], a.enough)
 		}
 	}
 	const long = 2 // seconds; what takes so long is measured twice only
@@ -211,6 +214,17 @@ func (w *workshop) measure(entrants []*entrant, a asked) []point {
 	}
 	w.b.results.Points = append(w.b.results.Points, out...)
 	return out
+}
+
+// over tells whether a curve of growing efforts ends: its recall is enough, or the last three efforts found no more than
+// the one before them.
+func over(recalls []float64, enough float64) bool {
+	n := len(recalls)
+	if recalls[n-1] >= enough {
+		return true
+	}
+	const same = 0.0005
+	return n > 3 && slices.Max(recalls[n-3:]) < recalls[n-4]+same
 }
 
 // first measures an effort for the first time, its recall too.

@@ -225,7 +225,7 @@ func (w *workshop) filters(ctx context.Context) {
 			points := w.measure(entrants, asked{file: queries, count: n, truth: w.set.Truth(rows, k, &f), filter: name, allowed: allowed, enough: 0.995})
 			theirs, _ := at(of(points, hnswlib), 0.99)
 			for _, e := range entrants {
-				if !e.ours || w.failed[e.name] {
+				if !e.ours || e.name == exactScan || w.failed[e.name] {
 					continue
 				}
 				rate, _ := at(of(points, e.name), 0.99)
