@@ -146,7 +146,7 @@ func alone(floats []float32, codes []byte) []Row {
 		out = append(out, measure(fmt.Sprintf("Select %d %% of 4,096", percent), 1, n, func() { kernel.Select(results[:n], bound, counts) }, nil))
 	}
 	for _, d := range []int{128, 768} {
-		points, centroids, half, ids := floats[:64*d], floats[64*d:][:n*d], results[:n], counts[:64]
+		points, centroids, half, ids := floats[:256*d], floats[256*d:][:n*d], results[:n], counts[:256]
 		out = append(out,
 			measure("Nearest of 4,096", d, n*len(ids), func() { kernel.Nearest(d, points, centroids, half, ids, results[n:]) }, nil),
 			measure("Dot of the same", d, n, func() { kernel.Dot(points[:d], centroids, results[n:][:n]) }, nil))

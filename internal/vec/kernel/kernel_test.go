@@ -183,16 +183,18 @@ func widened(x []uint16) []float32 {
 	return out
 }
 
+// halfKernels are the kernels over rows of binary16.
+var halfKernels = []struct {
+	name string
+	all  func(q []float32, rows []uint16, out []float32)
+	at   func(q []float32, rows []uint16, ids []uint32, out []float32)
+	term func(a, b float64) float64
+}{
+	{"HalfL2", kernel.HalfL2, kernel.HalfL2At, floatKernels[0].term},
+	{"HalfDot", kernel.HalfDot, kernel.HalfDotAt, floatKernels[1].term},
+}
+
 func TestHalves(t *testing.T) {
-	kernels := []struct {
-		name string
-		all  func(q []float32, rows []uint16, out []float32)
-		at   func(q []float32, rows []uint16, ids []uint32, out []float32)
-		term func(a, b float64) float64
-	}{
-		{"HalfL2", kernel.HalfL2, kernel.HalfL2At, floatKernels[0].term},
-		{"HalfDot", kernel.HalfDot, kernel.HalfDotAt, floatKernels[1].term},
-	}
 	levels(t, func(t *testing.T) {
 		for _, d := range dims(1) {
 			r := random(uint64(d))
@@ -202,7 +204,7 @@ func TestHalves(t *testing.T) {
 				numbers(r, q, strange && d%3 == 0)
 				halves(r, x, strange)
 				wide := widened(x)
-				for _, k := range kernels {
+				for _, k := range halfKernels {
 					got, twin := guarded[float32](t, rows), make([]float32, rows)
 					k.all(q, x, got)
 					plain(func() { k.all(q, x, twin) })

@@ -65,11 +65,22 @@ func pack(panel, halves, centroids, half []float32, dim int) {
 	if n < width {
 		clear(panel)
 	}
-	for j := range n {
-		to := panel[j:]
-		for k, v := range centroids[j*dim:][:dim] {
-			to[k*width] = v
+	j, even := 0, dim&^7
+	for ; j+8 <= n && even > 0; j += 8 {
+		turnAVX2(&centroids[j*dim], 4*dim, even, &panel[j], 4*width)
+		for i := j; i < j+8; i++ {
+			spread(panel[i:], centroids[i*dim:][:dim], even, width)
 		}
+	}
+	for ; j < n; j++ {
+		spread(panel[j:], centroids[j*dim:][:dim], 0, width)
+	}
+}
+
+// spread writes the numbers of a row from one place on, each width places after the one before.
+func spread(panel, row []float32, from, width int) {
+	for k := from; k < len(row); k++ {
+		panel[k*width] = row[k]
 	}
 }
 
