@@ -10,6 +10,7 @@ BIN         := bin/overlake
 WAREHOUSE   ?= .cache/quickstart
 PACKAGES    ?= ./...
 FUZZTIME    ?= 5s
+BENCH       ?=
 
 # The rooms whose values are used by several goroutines at once; deep races everything.
 CONCURRENT := ./internal/objstore/... ./internal/budget ./internal/row ./internal/engine ./internal/lake ./internal/overlay ./internal/search .
@@ -88,6 +89,11 @@ deep: ## hours rather than minutes: long fuzzing, the race detector everywhere, 
 bench-sql: ## measure SQL against bare DuckDB and arrow-go; writes bench/results/sql.json
 	@mkdir -p bench/results
 	$(GO) run ./bench -out bench/results/sql.json
+
+.PHONY: bench-vector
+bench-vector: ## measure vector indexes against hnswlib, FAISS, usearch and LanceDB; hours, BENCH=-quick takes minutes
+	@bash bench/vectors/peers/install .cache/vectors
+	$(GO) run ./bench/vectors -out bench/results/vector.json $(BENCH)
 
 .PHONY: docs
 docs: ## check the pages: links, the list of rooms, fragments, decisions

@@ -1,0 +1,319 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/overlakedb/overlake/bench/cloops"
+	"github.com/overlakedb/overlake/bench/vectors/points"
+	"github.com/overlakedb/overlake/bench/vectors/worker"
+)
+
+// measurement is one line of the result.
+type measurement struct {
+	Case    string  `json:"case"`
+	Ours    float64 `json:"ours"` // 0: never reached
+	Peer    string  `json:"peer"`
+	Theirs  float64 `json:"theirs"`
+	Unit    string  `json:"unit"`
+	Ratio   float64 `json:"ratio"` // ours over theirs; in percent, ours less theirs; 0 when one of them is never reached
+	Gate    string  `json:"gate"`
+	Verdict string  `json:"verdict"` // pass, miss or, without a gate, nothing
+}
+
+// built is one line of the table of builds.
+type built struct {
+	Set       string  `json:"set"`
+	Contender string  `json:"contender"`
+	CPU       float64 `json:"cpu_seconds"`
+	Row       float64 `json:"bytes_a_row"`
+	Floats    float64 `json:"floats_a_row"` // of those, what only the last ranking reads
+	Peak      float64 `json:"peak_a_row"`   // bytes allocated at most while it was built
+	Held      float64 `json:"held_a_row"`   // and when it was
+}
+
+// results are what is written.
+type results struct {
+	out     string
+	when    time.Time
+	queries int
+	rounds  int
+	abouts  map[string]worker.Words
+
+	Lines   []measurement
+	Points  []point
+	Builds  []built
+	Left    []string // what was not measured, and why
+	Kernels []cloops.Row
+}
+
+func newResults(out string, queries, rounds int) *results {
+	return &results{out: out, when: time.Now(), queries: queries, rounds: rounds, abouts: map[string]worker.Words{}}
+}
+
+func (r *results) about(program string, w worker.Words) { r.abouts[program] = w }
+
+func (r *results) build(s *points.Set, c *contender, b worker.Built) {
+	n := float64(s.Len())
+	r.Builds = append(r.Builds, built{Set: s.Name, Contender: c.name, CPU: b.CPU, Row: float64(b.Artifact) / n, Floats: float64(b.Floats) / n, Peak: float64(b.Peak) / n, Held: float64(b.Held) / n})
+}
+
+// compare adds a line whose ratio is ours over theirs. Who never gets to a rate has 0.
+func (r *results) compare(title string, ours float64, peer string, theirs float64, unit string, g *goal) {
+	m := measurement{Case: title, Ours: ours, Peer: peer, Theirs: theirs, Unit: unit, Gate: g.String()}
+	if ours > 0 && theirs > 0 {
+		m.Ratio = ours / theirs
+	}
+	if g != nil {
+		m.Verdict = "miss"
+		if ours > 0 && (theirs == 0 || !g.most && m.Ratio >= g.bound || g.most && m.Ratio <= g.bound) {
+			m.Verdict = "pass"
+		}
+	}
+	r.Lines = append(r.Lines, m)
+}
+
+// differ adds a line about percents: ours may be below theirs by bound points.
+func (r *results) differ(title string, ours float64, peer string, theirs float64, unit string, bound float64) {
+	m := measurement{Case: title, Ours: ours, Peer: peer, Theirs: theirs, Unit: unit, Ratio: ours - theirs, Gate: fmt.Sprintf(">= %.1f points", bound), Verdict: "miss"}
+	if m.Ratio >= bound {
+		m.Verdict = "pass"
+	}
+	r.Lines = append(r.Lines, m)
+}
+
+// write writes all three files.
+func (r *results) write() error {
+	if err := os.MkdirAll(filepath.Dir(r.out), 0o777); err != nil {
+		return err
+	}
+	stem := strings.TrimSuffix(r.out, ".json")
+	for _, f := range []struct {
+		path string
+		v    any
+	}{{r.out, r.Lines}, {stem + "-points.json", map[string]any{"points": r.Points, "builds": r.Builds, "workers": r.abouts, "kernels": r.Kernels, "left": r.Left}}} {
+		data, err := json.MarshalIndent(f.v, "", " ")
+		if err == nil {
+			err = os.WriteFile(f.path, append(data, '\n'), 0o666)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return os.WriteFile(stem+".md", []byte(r.page()), 0o666)
+}
+
+// page is the Markdown page.
+func (r *results) page() string {
+	var md strings.Builder
+	fmt.Fprintf(&md, "# Vectors\n\n%s, %s; load when written: %s. %d queries a set, the 10 nearest, one query after another on one thread; processor time, the fastest of %d interleaved rounds. "+
+		"Graphs have M=%d and ef_construction=%d; all inverted files over a set have the same number of lists. A ratio is ours over the peer's, the gate says which way is good; in percent it is a difference. "+
+		"`never` is a recall that no effort measured reached.\n\n", r.when.Format(time.DateOnly), processor(), load(), r.queries, r.rounds, links, pool)
+	md.WriteString("Workers:\n\n")
+	for _, name := range slices.Sorted(maps.Keys(r.abouts)) {
+		line, _ := r.abouts[name].Line(name) // words came from a line
+		fmt.Fprintf(&md, "- %s\n", strings.TrimSpace(line))
+	}
+	if len(r.Left) > 0 {
+		md.WriteString("\nNot measured:\n\n")
+		for _, l := range r.Left {
+			fmt.Fprintf(&md, "- %s\n", l)
+		}
+	}
+	passed, missed := 0, 0
+	for _, m := range r.Lines {
+		switch m.Verdict {
+		case "pass":
+			passed++
+		case "miss":
+			missed++
+		}
+	}
+	fmt.Fprintf(&md, "\n## Goals\n\n%d passed, %d missed.\n\n| case | ours | peer | theirs | unit | ratio | gate | |\n|---|---:|---|---:|---|---:|---|---|\n", passed, missed)
+	for _, m := range r.Lines {
+		if m.Gate != "" {
+			m.line(&md)
+		}
+	}
+	sets := []string{}
+	for _, b := range r.Builds {
+		if !slices.Contains(sets, b.Set) {
+			sets = append(sets, b.Set)
+		}
+	}
+	for _, set := range sets {
+		r.section(&md, set)
+	}
+	if len(r.Kernels) > 0 {
+		fmt.Fprintf(&md, "\n## Kernels\n\n%s", cloops.Table(r.Kernels))
+	}
+	md.WriteString("\n## Comparisons without a gate\n\n| case | ours | peer | theirs | unit | ratio | gate | |\n|---|---:|---|---:|---|---:|---|---|\n")
+	for _, m := range r.Lines {
+		if m.Gate == "" {
+			m.line(&md)
+		}
+	}
+	return md.String()
+}
+
+func (m measurement) line(md *strings.Builder) {
+	show := func(x float64) string {
+		switch {
+		case x == 0:
+			return "never"
+		case x >= 100:
+			return fmt.Sprintf("%.0f", x)
+		}
+		return fmt.Sprintf("%.2f", x)
+	}
+	ratio := fmt.Sprintf("%.2f", m.Ratio)
+	if m.Ratio == 0 && m.Unit != "%" {
+		ratio = ""
+	}
+	fmt.Fprintf(md, "| %s | %s | %s | %s | %s | %s | %s | %s |\n", m.Case, show(m.Ours), m.Peer, show(m.Theirs), m.Unit, ratio, m.Gate, m.Verdict)
+}
+
+// section shows what was measured over one set.
+func (r *results) section(md *strings.Builder, set string) {
+	var lists, filters []string
+	for _, p := range r.Points {
+		if p.Set != set {
+			continue
+		}
+		if p.Filter == "" && p.Queries != "codes" && !slices.Contains(lists, p.Queries) {
+			lists = append(lists, p.Queries)
+		}
+		if p.Filter != "" && !slices.Contains(filters, p.Filter) {
+			filters = append(filters, p.Filter)
+		}
+	}
+	fmt.Fprintf(md, "\n## %s\n", set)
+	pick := func(list, filter string) []point {
+		var out []point
+		for _, p := range r.Points {
+			if p.Set == set && p.Queries == list && p.Filter == filter {
+				out = append(out, p)
+			}
+		}
+		return out
+	}
+	for _, list := range lists {
+		points := pick(list, "")
+		title := "Queries a second on one core"
+		if list != "" {
+			title += ", " + list + " queries"
+		}
+		fmt.Fprintf(md, "\n%s; build; bytes a row, of which floats that only the last ranking reads; bytes allocated a row at most while building.\n\n"+
+			"| index | at 0.90 | at 0.95 | at 0.99 | best at 0.95 | highest recall | loop taken off, us | build, CPU s | bytes | floats | peak |\n|---|---:|---:|---:|---|---:|---:|---:|---:|---:|---:|\n", title)
+		for _, b := range r.Builds {
+			mine := of(points, b.Contender)
+			if b.Set != set || len(mine) == 0 {
+				continue
+			}
+			fmt.Fprintf(md, "| %s |", b.Contender)
+			best := ""
+			for _, t := range targets {
+				rate, curve := at(mine, t)
+				if t == 0.95 {
+					best = curve
+				}
+				if rate == 0 {
+					md.WriteString(" never |")
+				} else {
+					fmt.Fprintf(md, " %.0f |", rate)
+				}
+			}
+			highest := slices.MaxFunc(mine, func(a, b point) int {
+				switch {
+				case a.Recall < b.Recall:
+					return -1
+				case a.Recall > b.Recall:
+					return 1
+				}
+				return 0
+			})
+			fmt.Fprintf(md, " %s | %.4f | %.1f | %.1f | %.0f | %.0f | %.0f |\n", best, highest.Recall, mine[0].Loop, b.CPU, b.Row, b.Floats, b.Peak)
+		}
+		r.equal(md, points)
+	}
+	if len(filters) > 0 {
+		md.WriteString("\nFiltered: queries a second at recall 0.99, and the highest recall.\n\n")
+		var names []string
+		for _, p := range r.Points {
+			if p.Set == set && p.Filter != "" && !slices.Contains(names, p.Contender) {
+				names = append(names, p.Contender)
+			}
+		}
+		fmt.Fprintf(md, "| filter | %s |\n|---|%s\n", strings.Join(names, " | "), strings.Repeat("---:|", len(names)))
+		for _, f := range filters {
+			fmt.Fprintf(md, "| %s |", f)
+			points := pick("", f)
+			for _, n := range names {
+				mine := of(points, n)
+				highest, forbidden := 0.0, 0
+				for _, p := range mine {
+					highest = max(highest, p.Recall)
+					forbidden += p.Forbidden
+				}
+				switch rate, _ := at(mine, 0.99); {
+				case forbidden > 0:
+					fmt.Fprintf(md, " **%d rows that the filter excludes** |", forbidden)
+				case rate == 0:
+					fmt.Fprintf(md, " never, %.4f |", highest)
+				default:
+					fmt.Fprintf(md, " %.0f, %.4f |", rate, highest)
+				}
+			}
+			md.WriteString("\n")
+		}
+	}
+	if codes := pick("codes", ""); len(codes) > 0 {
+		md.WriteString("\nThe code of every row and nothing else: recall, and bytes a row.\n\n| code | recall | bytes | us a query |\n|---|---:|---:|---:|\n")
+		for _, p := range codes {
+			at := slices.IndexFunc(r.Builds, func(b built) bool { return b.Set == set && b.Contender == p.Contender })
+			fmt.Fprintf(md, "| %s | %.4f | %.0f | %.0f |\n", p.Contender, p.Recall, r.Builds[at].Row, p.Micros)
+		}
+	}
+}
+
+// equal shows the recall of graphs at equal pools.
+func (r *results) equal(md *strings.Builder, points []point) {
+	var names []string
+	row := map[string]map[int]float64{}
+	for _, p := range points {
+		if !strings.HasPrefix(p.Contender, "hnsw") && !strings.Contains(p.Contender, "HNSW16") && !strings.HasPrefix(p.Contender, "usearch") || strings.HasPrefix(p.Contender, "LanceDB") {
+			continue
+		}
+		name := strings.TrimSpace(p.Contender + " " + p.Curve)
+		if row[name] == nil {
+			names = append(names, name)
+			row[name] = map[int]float64{}
+		}
+		row[name][p.Level] = p.Recall
+	}
+	if len(names) < 2 {
+		return
+	}
+	md.WriteString("\nRecall at equal ef.\n\n| ef |")
+	for _, l := range pools {
+		fmt.Fprintf(md, " %d |", l)
+	}
+	fmt.Fprintf(md, "\n|---|%s\n", strings.Repeat("---:|", len(pools)))
+	for _, n := range names {
+		fmt.Fprintf(md, "| %s |", n)
+		for _, l := range pools {
+			if v, ok := row[n][l]; ok {
+				fmt.Fprintf(md, " %.4f |", v)
+			} else {
+				md.WriteString(" |")
+			}
+		}
+		md.WriteString("\n")
+	}
+}
