@@ -6,6 +6,8 @@ import (
 	"math"
 	"math/bits"
 	"slices"
+	"strconv"
+	"strings"
 
 	"golang.org/x/sync/errgroup"
 
@@ -42,6 +44,39 @@ type Effort struct {
 	Probes int // lists
 	Rerank int // candidates that are compared in full
 	Exact  bool
+}
+
+// EffortNames are the numbers that Effort.Set takes; it takes exact besides, which is true, on, false or off.
+var EffortNames = []string{"ef_search", "probes", "rerank"}
+
+// Set sets one part of an effort by its name.
+func (e *Effort) Set(name, value string) error {
+	into, most := &e.Ef, 100_000
+	switch name {
+	case "ef_search":
+	case "probes":
+		into, most = &e.Probes, 1<<20
+	case "rerank":
+		into = &e.Rerank
+	case "exact":
+		switch value {
+		case "true", "on":
+			e.Exact = true
+		case "false", "off":
+			e.Exact = false
+		default:
+			return errs.Newf(errs.Invalid, "search.effort", "exact is true or false, not %s", value)
+		}
+		return nil
+	default:
+		return errs.New(errs.Invalid, "search.effort", "there is no such effort", errs.On(name), errs.Hint("there are %s and exact", strings.Join(EffortNames, ", ")))
+	}
+	n, err := strconv.Atoi(value)
+	if err != nil || n < 1 || n > most {
+		return errs.Newf(errs.Invalid, "search.effort", "%s is a number from 1 to %d, not %s", name, most, value)
+	}
+	*into = n
+	return nil
 }
 
 // Nearest is what indexes say of a request.

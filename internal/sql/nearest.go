@@ -20,6 +20,7 @@ import (
 	"github.com/overlakedb/overlake/internal/search"
 	"github.com/overlakedb/overlake/internal/sql/coltype"
 	"github.com/overlakedb/overlake/internal/sql/lex"
+	"github.com/overlakedb/overlake/internal/sql/macro"
 	"github.com/overlakedb/overlake/internal/vec"
 	"github.com/overlakedb/overlake/internal/vec/pgvector"
 )
@@ -641,18 +642,15 @@ func (r *resolver) with() string {
 	return ""
 }
 
-// effortFunction carries the effort that vector_search was called with; it is true.
-const effortFunction = "overlake_effort"
-
 func registerEffort(db *engine.DB) error {
-	return db.RegisterScalar(engine.Scalar{Name: effortFunction, Args: []engine.Type{engine.Text}, Returns: engine.Bool,
+	return db.RegisterScalar(engine.Scalar{Name: macro.EffortFunction, Args: []engine.Type{engine.Text}, Returns: engine.Bool,
 		Row: func(i int, _ []engine.Column, out *engine.Output) error { out.Bool(i, true); return nil }})
 }
 
 // isEffort reads a condition that is none but says how much a search does.
 func isEffort(n node, e *search.Effort) bool {
 	args := list(n, "children")
-	if str(n, "class") != "FUNCTION" || str(n, "function_name") != effortFunction || len(args) != 1 {
+	if str(n, "class") != "FUNCTION" || str(n, "function_name") != macro.EffortFunction || len(args) != 1 {
 		return false
 	}
 	arg, _ := args[0].(node)
@@ -660,42 +658,9 @@ func isEffort(n node, e *search.Effort) bool {
 	s, _ := q.constant(arg).(string)
 	for _, part := range strings.Fields(s) {
 		name, value, _ := strings.Cut(part, "=")
-		setEffort(e, name, value)
+		e.Set(name, value)
 	}
 	return true
-}
-
-// efforts are the names by which the effort of a search is set, with their greatest value.
-var efforts = map[string]int{"ef_search": 100_000, "probes": 1 << 20, "rerank": 100_000}
-
-// setEffort sets one of efforts, or exact, which are checked.
-func setEffort(e *search.Effort, name, value string) {
-	n, _ := strconv.Atoi(value)
-	switch name {
-	case "ef_search":
-		e.Ef = n
-	case "probes":
-		e.Probes = n
-	case "rerank":
-		e.Rerank = n
-	case "exact":
-		e.Exact = value == "true" || value == "on"
-	}
-}
-
-// checkEffort tells why an effort cannot be.
-func checkEffort(name, value string) error {
-	if name == "exact" {
-		return oneOf("true", "false", "on", "off")(value)
-	}
-	most, ok := efforts[name]
-	if !ok {
-		return errs.New(errs.Invalid, "sql.effort", "there is no such effort", errs.On(name), errs.Hint("there are ef_search, probes, rerank and exact"))
-	}
-	if n, err := strconv.Atoi(value); err != nil || n < 1 || n > most {
-		return errs.Newf(errs.Invalid, "sql.effort", "%s is a number from 1 to %d, not %s", name, most, value)
-	}
-	return nil
 }
 
 // effort is what the settings and a hint say about searches.
@@ -706,14 +671,14 @@ func (q *statement) effort() (e search.Effort, err error) {
 			return e, err
 		}
 		if v != "" {
-			setEffort(&e, name, v)
+			e.Set(name, v)
 		}
 	}
 	if _, err := q.hint(); err != nil {
 		return e, err
 	}
 	for name, value := range q.hintedEffort {
-		setEffort(&e, name, value)
+		e.Set(name, value)
 	}
 	return e, nil
 }
@@ -731,7 +696,7 @@ func (q *statement) placed(t *lake.Table, ref lake.Ref, plan *lake.Plan) (string
 func (q *statement) nearestHint(at int, name, inside string) (bool, error) {
 	name = strings.ToLower(name)
 	set := func(name, value string) error {
-		if err := checkEffort(name, value); err != nil {
+		if err := new(search.Effort).Set(name, value); err != nil {
 			return errs.Wrap(errs.Invalid, "sql.hint", lex.At(q.text, at, err.Error()), errs.Hint("%s", errs.HintOf(err)))
 		}
 		if q.hintedEffort == nil {
@@ -754,7 +719,7 @@ func (q *statement) nearestHint(at int, name, inside string) (bool, error) {
 			}
 		}
 		return true, nil
-	case efforts[name] > 0:
+	case slices.Contains(search.EffortNames, name):
 		return true, set(name, strings.TrimSpace(inside))
 	}
 	return false, nil

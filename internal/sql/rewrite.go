@@ -12,6 +12,7 @@ import (
 	"github.com/overlakedb/overlake/internal/lake"
 	"github.com/overlakedb/overlake/internal/sql/coltype"
 	"github.com/overlakedb/overlake/internal/sql/lex"
+	"github.com/overlakedb/overlake/internal/sql/macro"
 )
 
 // rewriting is a SELECT on its way to the engine: the text as it is now, and how it came about, so that an error of the
@@ -112,6 +113,22 @@ func (q *statement) rewrite(w *rewriting) (*rewriting, error) {
 	}
 	q.restoreLists(w)
 	return w, nil
+}
+
+// expand replaces the search functions of a text until none is left.
+func (q *statement) expand(w *rewriting) error {
+	for range 20 {
+		tokens, err := lex.Tokens(w.text)
+		if err != nil {
+			return err
+		}
+		edit, found, err := macro.Expand(w.text, tokens)
+		if err != nil || !found {
+			return err
+		}
+		w.splice([]lex.Edit{edit})
+	}
+	return errs.New(errs.Unsupported, "sql.expand", "more than 20 search functions in one statement")
 }
 
 // renumber gives the parameters that are left in the text the numbers from 1 on: text functions took the others, and the

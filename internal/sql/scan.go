@@ -21,6 +21,7 @@ import (
 	"github.com/overlakedb/overlake/internal/search"
 	"github.com/overlakedb/overlake/internal/sql/coltype"
 	"github.com/overlakedb/overlake/internal/sql/lex"
+	"github.com/overlakedb/overlake/internal/sql/paths"
 )
 
 // scanInfo is what EXPLAIN tells about one table.
@@ -99,7 +100,7 @@ func (q *statement) fetch(t *lake.Table, ref lake.Ref, plan *lake.Plan, a *searc
 // predicate for deleted rows where there are any. Files that DuckDB cannot map or reach are read by the lake and fed in. also
 // is what is selected besides of read_parquet.
 func (q *statement) read(t *lake.Table, ref lake.Ref, plan *lake.Plan, also string) (sql, via string, err error) {
-	paths, direct, err := q.paths(t, plan)
+	names, direct, err := q.paths(t, plan)
 	if err != nil {
 		return "", "", err
 	}
@@ -121,7 +122,7 @@ func (q *statement) read(t *lake.Table, ref lake.Ref, plan *lake.Plan, also stri
 	}
 	var b strings.Builder
 	// The SELECT around it hides read_parquet's virtual columns: filename would tell the engine's secret path.
-	b.WriteString("SELECT *" + replaced(plan) + also + " FROM read_parquet(" + q.hide(paths) + ", schema = " + q.hide(columns) + ")")
+	b.WriteString("SELECT *" + replaced(plan) + also + " FROM read_parquet(" + q.hide(names) + ", schema = " + q.hide(columns) + ")")
 	if plan.Deleted > 0 {
 		files := make([]engine.LiveFile, len(plan.Files))
 		for i := range plan.Files {
@@ -181,15 +182,15 @@ func emptyScan(sc *arrow.Schema) (string, error) {
 
 // paths gives the engine's paths of the files, for as long as the statement lives; false when some file needs the lake.
 func (q *statement) paths(t *lake.Table, plan *lake.Plan) ([]string, bool, error) {
-	files := make([]place, len(plan.Files))
+	files := make([]paths.Place, len(plan.Files))
 	for i := range plan.Files {
 		local, ok := plan.Files[i].Store.(objstore.LocalPather)
 		if !ok {
 			return nil, false, nil
 		}
-		files[i] = place{local, plan.Files[i].Name}
+		files[i] = paths.Place{Store: local, Name: plan.Files[i].Name}
 	}
-	names, done, err := q.s.env.paths.use(files, func(i int) (string, func(), error) { return q.reach(t, &plan.Files[i], files[i].store) })
+	names, done, err := q.s.env.paths.Use(files, func(i int) (string, func(), error) { return q.reach(t, &plan.Files[i], files[i].Store) })
 	if err != nil {
 		return nil, false, err
 	}

@@ -28,6 +28,7 @@ import (
 	"github.com/overlakedb/overlake/internal/search"
 	"github.com/overlakedb/overlake/internal/sql/coltype"
 	"github.com/overlakedb/overlake/internal/sql/lex"
+	"github.com/overlakedb/overlake/internal/sql/paths"
 )
 
 // Env is what all sessions share. It is safe for concurrent use.
@@ -38,7 +39,7 @@ type Env struct {
 	export   []string
 	texts    *search.TextCache
 
-	paths *paths
+	paths *paths.Paths
 
 	mu      sync.Mutex
 	scorers map[int64]*bm25.Scorer
@@ -49,7 +50,7 @@ type Env struct {
 // NewEnv prepares an engine for sessions over a catalog. export lists the directories that COPY TO may write into.
 func NewEnv(db *engine.DB, catalog lake.Catalog, overlays *overlay.Set, export []string) (*Env, error) {
 	e := &Env{engine: db, catalog: catalog, overlays: overlays, export: export, texts: search.NewTextCache(),
-		paths: newPaths(maxPaths), scorers: map[int64]*bm25.Scorer{}}
+		paths: paths.New(paths.Most), scorers: map[int64]*bm25.Scorer{}}
 	return e, errors.Join(coltype.Register(db), e.registerText(), registerEffort(db))
 }
 

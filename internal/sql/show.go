@@ -14,6 +14,7 @@ import (
 	"github.com/overlakedb/overlake/internal/index/bm25"
 	"github.com/overlakedb/overlake/internal/lake"
 	"github.com/overlakedb/overlake/internal/render"
+	"github.com/overlakedb/overlake/internal/search"
 	"github.com/overlakedb/overlake/internal/sql/coltype"
 	"github.com/overlakedb/overlake/internal/sql/lex"
 )
@@ -291,7 +292,7 @@ var settings = []setting{
 }
 
 func effortIn(name string) func(string) error {
-	return func(v string) error { return checkEffort(name, v) }
+	return func(v string) error { return new(search.Effort).Set(name, v) }
 }
 
 func intIn(lo, hi int) func(string) error {

@@ -1,4 +1,5 @@
-package sql
+// Package paths answers: by which path does the engine know a data file?
+package paths
 
 import (
 	lists "container/list"
@@ -7,38 +8,38 @@ import (
 	"github.com/overlakedb/overlake/internal/objstore"
 )
 
-// maxPaths bounds the data files that the engine knows at once, apart from those that running statements use.
-const maxPaths = 100_000
+// Most bounds the data files that the engine should know at once, apart from those that running statements use.
+const Most = 100_000
 
-// place is where a data file lies.
-type place struct {
-	store objstore.LocalPather
-	name  string
+// Place is where a data file lies.
+type Place struct {
+	Store objstore.LocalPather
+	Name  string
 }
 
 // path is a data file as the engine knows it.
 type path struct {
-	at      place
+	at      Place
 	name    string // in SQL; "" for files that only the lake can read
 	release func() // makes the engine forget it
 	users   int    // statements that run on it
 	entry   *lists.Element
 }
 
-// paths remembers the engine's paths of data files: each is made once, and forgotten when many others were used since and
+// Paths remembers the engine's paths of data files: each is made once, and forgotten when many others were used since and
 // no statement runs on it. It is safe for concurrent use.
-type paths struct {
+type Paths struct {
 	mu    sync.Mutex
 	limit int
-	known map[place]*path
+	known map[Place]*path
 	order lists.List // front: used last
 }
 
-func newPaths(limit int) *paths { return &paths{limit: limit, known: map[place]*path{}} }
+func New(limit int) *Paths { return &Paths{limit: limit, known: map[Place]*path{}} }
 
-// use gives the paths of files, in their order, for one statement, which calls done when it is closed. reach makes a file
+// Use gives the paths of files, in their order, for one statement, which calls done when it is closed. reach makes a file
 // known to the engine.
-func (p *paths) use(files []place, reach func(i int) (name string, release func(), err error)) (names []string, done func(), err error) {
+func (p *Paths) Use(files []Place, reach func(i int) (name string, release func(), err error)) (names []string, done func(), err error) {
 	names = make([]string, len(files))
 	used := make([]*path, 0, len(files))
 	done = func() { p.done(used) }
@@ -67,14 +68,14 @@ func (p *paths) use(files []place, reach func(i int) (name string, release func(
 }
 
 // touch counts a user; the lock is held.
-func (p *paths) touch(k *path) *path {
+func (p *Paths) touch(k *path) *path {
 	k.users++
 	p.order.MoveToFront(k.entry)
 	return k
 }
 
 // add remembers a path, unless another statement was faster: then its path is the one.
-func (p *paths) add(at place, name string, release func()) *path {
+func (p *Paths) add(at Place, name string, release func()) *path {
 	p.mu.Lock()
 	k := p.known[at]
 	spare := release
@@ -92,7 +93,7 @@ func (p *paths) add(at place, name string, release func()) *path {
 }
 
 // done ends the use of paths and forgets those that are too many.
-func (p *paths) done(used []*path) {
+func (p *Paths) done(used []*path) {
 	var gone []func()
 	p.mu.Lock()
 	for _, k := range used {

@@ -1,4 +1,4 @@
-package sql
+package paths
 
 import (
 	"errors"
@@ -10,16 +10,16 @@ import (
 
 // TestPaths: paths are made once, used ones stay, and of the others only the newest do.
 func TestPaths(t *testing.T) {
-	p := newPaths(3)
+	p := New(3)
 	made, open := 0, map[string]bool{}
 	var mu sync.Mutex
 	use := func(names ...string) (func(), []string) {
 		t.Helper()
-		files := make([]place, len(names))
+		files := make([]Place, len(names))
 		for i, n := range names {
-			files[i] = place{name: n}
+			files[i] = Place{Name: n}
 		}
-		got, done, err := p.use(files, func(i int) (string, func(), error) {
+		got, done, err := p.Use(files, func(i int) (string, func(), error) {
 			mu.Lock()
 			defer mu.Unlock()
 			made++
@@ -57,7 +57,7 @@ func TestPaths(t *testing.T) {
 	if made != 6 || len(open) != 3 {
 		t.Errorf("%d paths were made and %d are open", made, len(open))
 	}
-	if _, _, err := p.use([]place{{name: "e"}, {name: "new"}}, func(int) (string, func(), error) { return "", nil, errors.New("no") }); err == nil {
+	if _, _, err := p.Use([]Place{{name: "e"}, {name: "new"}}, func(int) (string, func(), error) { return "", nil, errors.New("no") }); err == nil {
 		t.Error("a file that cannot be reached was given out")
 	}
 	for _, k := range p.known {

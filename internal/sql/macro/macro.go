@@ -1,15 +1,5 @@
-package sql
-
-import (
-	"fmt"
-	"strconv"
-	"strings"
-
-	"github.com/overlakedb/overlake/internal/errs"
-	"github.com/overlakedb/overlake/internal/sql/coltype"
-	"github.com/overlakedb/overlake/internal/sql/lex"
-)
-
+// Package macro answers: which SELECT does a search function mean?
+//
 // The search functions are written in SQL: each becomes the SELECT that it means, and that SELECT is then rewritten like
 // any other. So they have no behaviour of their own.
 //
@@ -18,24 +8,25 @@ import (
 //	bm25_search(table, column, query, k [, filter => '…'] [, bm25 options])                  columns of the table, score
 //	hybrid_search(table, text column, query, vector column, vector, k [, metric, filter, rrf_k, depth, bm25 options])
 //	rrf(rank, rank … [, k => 60] [, depth => 1000])     Σ 1/(k + position), each rank a distance or a bm25(…)
+package macro
 
-// expand replaces the search functions of a text until none is left.
-func (q *statement) expand(w *rewriting) error {
-	for range 20 {
-		tokens, err := lex.Tokens(w.text)
-		if err != nil {
-			return err
-		}
-		edit, found, err := q.expandOne(w.text, tokens)
-		if err != nil || !found {
-			return err
-		}
-		w.splice([]lex.Edit{edit})
-	}
-	return errs.New(errs.Unsupported, "sql.expand", "more than 20 search functions in one statement")
-}
+import (
+	"fmt"
+	"strconv"
+	"strings"
 
-func (q *statement) expandOne(text string, tokens []lex.Token) (lex.Edit, bool, error) {
+	"github.com/overlakedb/overlake/internal/errs"
+	"github.com/overlakedb/overlake/internal/search"
+	"github.com/overlakedb/overlake/internal/sql/coltype"
+	"github.com/overlakedb/overlake/internal/sql/lex"
+)
+
+// EffortFunction carries the effort that vector_search was called with, as a condition that is true.
+const EffortFunction = "overlake_effort"
+
+// Expand finds a search function in a text and the SELECT that it means, as an edit of the text. Others may be left in
+// what comes out.
+func Expand(text string, tokens []lex.Token) (lex.Edit, bool, error) {
 	// The last one first, so that inner calls are expanded before what holds them.
 	for i := len(tokens) - 2; i >= 0; i-- {
 		if tokens[i].Kind != lex.Word || !tokens[i+1].Is("(") || i > 0 && tokens[i-1].Is(".") {
@@ -53,7 +44,7 @@ func (q *statement) expandOne(text string, tokens []lex.Token) (lex.Edit, bool, 
 		if err != nil {
 			return lex.Edit{}, false, err
 		}
-		sql, err := expand(q, a)
+		sql, err := expand(a)
 		if err == nil && len(a.named) > 0 {
 			for name := range a.named {
 				err = a.errorf("%s has no argument %s", a.name, name)
@@ -64,10 +55,10 @@ func (q *statement) expandOne(text string, tokens []lex.Token) (lex.Edit, bool, 
 	return lex.Edit{}, false, nil
 }
 
-var macros map[string]func(*statement, *call) (string, error)
+var macros map[string]func(*call) (string, error)
 
 func init() {
-	macros = map[string]func(*statement, *call) (string, error){
+	macros = map[string]func(*call) (string, error){
 		"vector_search": vectorSearch, "bm25_search": bm25Search, "hybrid_search": hybridSearch, "rrf": reciprocalRank,
 	}
 }
@@ -242,7 +233,7 @@ func (c *call) textOptions() string {
 	return out
 }
 
-func vectorSearch(_ *statement, c *call) (string, error) {
+func vectorSearch(c *call) (string, error) {
 	c.want("table", "column", "vector", "k")
 	table, column, op, filter, effort := c.names(0), c.names(1), c.metric(), c.filter(), c.effort()
 	return fmt.Sprintf("(SELECT *, %s %s (%s) AS distance FROM %s WHERE %s IS NOT NULL%s%s ORDER BY distance LIMIT (%s))",
@@ -257,7 +248,7 @@ func (c *call) effort() string {
 		if v == "" {
 			continue
 		}
-		if err := checkEffort(name, v); err != nil {
+		if err := new(search.Effort).Set(name, v); err != nil {
 			return c.fail("%s: %v", c.name, err)
 		}
 		list = append(list, name+"="+v)
@@ -265,17 +256,17 @@ func (c *call) effort() string {
 	if list == nil {
 		return ""
 	}
-	return " AND " + effortFunction + "('" + strings.Join(list, " ") + "')"
+	return " AND " + EffortFunction + "('" + strings.Join(list, " ") + "')"
 }
 
-func bm25Search(_ *statement, c *call) (string, error) {
+func bm25Search(c *call) (string, error) {
 	c.want("table", "column", "query", "k")
 	table, column, filter, o := c.names(0), c.names(1), c.filter(), c.textOptions()
 	return fmt.Sprintf("(SELECT *, bm25(%s, %s%s) AS score FROM %s WHERE match(%s, %s%s)%s ORDER BY score DESC LIMIT (%s))",
 		column, c.expr(2), o, table, column, c.expr(2), o, filter, c.expr(3)), c.err
 }
 
-func hybridSearch(_ *statement, c *call) (string, error) {
+func hybridSearch(c *call) (string, error) {
 	c.want("table", "text_column", "query", "vector_column", "vector", "k")
 	table, text, column, op, filter := c.names(0), c.names(1), c.names(3), c.metric(), c.filter()
 	o := ""
@@ -290,7 +281,7 @@ func hybridSearch(_ *statement, c *call) (string, error) {
 }
 
 // reciprocalRank becomes window functions over all rows that the WHERE clause leaves. Rows with one score have one rank.
-func reciprocalRank(_ *statement, c *call) (string, error) {
+func reciprocalRank(c *call) (string, error) {
 	k, depth := 60, 1000
 	for name, into := range map[string]*int{"k": &k, "depth": &depth} {
 		v := c.option(name)
