@@ -57,7 +57,7 @@ func TestPaths(t *testing.T) {
 	if made != 6 || len(open) != 3 {
 		t.Errorf("%d paths were made and %d are open", made, len(open))
 	}
-	if _, _, err := p.Use([]Place{{Name: "e"}, {name: "new"}}, func(int) (string, func(), error) { return "", nil, errors.New("no") }); err == nil {
+	if _, _, err := p.Use([]Place{{Name: "e"}, {Name: "new"}}, func(int) (string, func(), error) { return "", nil, errors.New("no") }); err == nil {
 		t.Error("a file that cannot be reached was given out")
 	}
 	for _, k := range p.known {
