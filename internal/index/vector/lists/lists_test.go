@@ -8,7 +8,6 @@ import (
 	"io"
 	"math"
 	"math/rand/v2"
-	"os"
 	"slices"
 	"sync/atomic"
 	"testing"
@@ -421,7 +420,7 @@ func TestFilters(t *testing.T) {
 		strategies := map[string]int{}
 		for _, share := range []float64{0.0005, 0.001, 0.01, 0.1, 0.2, 0.5, 0.9} {
 			for _, kind := range []string{"chance", "near", "far"} {
-				found, all := 0, 0
+				found, all, farther := 0, 0, 0.0
 				for i := 0; i < len(queries); i += dim {
 					q := queries[i:][:dim]
 					allowed := make([]uint64, (n+63)/64)
@@ -450,6 +449,9 @@ func TestFilters(t *testing.T) {
 					sound(t, kind, hits, of, 10, allowed)
 					found += overlap(hits, want, of, vec.MetricL2, q)
 					all += len(want)
+					for i, h := range hits {
+						farther += math.Sqrt(float64(distance(vec.MetricL2, q, of.row(int(h.Pos)))/want[i].Distance)) - 1
+					}
 					strategies[work.Strategy]++
 					again, _ := search(t, cold, q, lists.Params{K: 10, Allowed: allowed})
 					if !same(again, hits, 1e-3) {
@@ -457,13 +459,14 @@ func TestFilters(t *testing.T) {
 					}
 				}
 				recall := float64(found) / float64(all)
-				t.Logf("%s, %s, %v: recall %.3f", rerank, kind, share, recall)
+				t.Logf("%s, %s, %v: recall %.3f, farther by %.5f", rerank, kind, share, recall, farther/float64(all))
+				// Far away rows are about equally far, so that rounded distances tell little: hits must be as near as the true ones.
 				least := 0.99
-				if rerank == code.TQ8 {
-					least = 0.98
+				if rerank == code.TQ8 && kind == "far" {
+					least = 0
 				}
-				if recall < least {
-					t.Errorf("%s, %s, %v: recall %.3f", rerank, kind, share, recall)
+				if recall < least || farther/float64(all) > 0.002 {
+					t.Errorf("%s, %s, %v: recall %.3f, farther by %.5f", rerank, kind, share, recall, farther/float64(all))
 				}
 			}
 		}
@@ -610,5 +613,3 @@ func TestRounds(t *testing.T) {
 		}
 	}
 }
-
-func deep() bool { return os.Getenv("OVERLAKE_DEEP") != "" }

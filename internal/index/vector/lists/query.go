@@ -104,6 +104,9 @@ func (q *query) prepare(x *core, vector []float32) {
 		x.c.scan.QueryRotatedInto(&q.scan, q.vector)
 	} else {
 		x.c.scan.QueryRotatedInto(&q.scan, q.turned)
+		if x.sure() {
+			q.scan.Refine()
+		}
 	}
 	if x.p.code == code.Bit1 {
 		q.tables = grow(q.tables, x.c.scan.TableBytes())
@@ -114,6 +117,7 @@ func (q *query) prepare(x *core, vector []float32) {
 			x.c.rerank.QueryRotatedInto(&q.rerank, q.vector)
 		} else {
 			x.c.rerank.QueryRotatedInto(&q.rerank, q.turned)
+			q.rerank.Refine()
 		}
 	}
 	q.visited = grow(q.visited, (x.p.lists+63)/64)

@@ -128,7 +128,7 @@ func (s *search) run(ctx context.Context) ([]Hit, error) {
 	probes, rerank := x.Tuning(max(s.k, 1), 0.95)
 	if s.p.Allowed != nil {
 		probes, rerank = x.Tuning(max(s.k, 1), 0.99)
-		probes, rerank = probes+probes/2, rerank+rerank/2
+		probes, rerank = 2*probes, rerank+rerank/2 // queries differ more than without a filter
 	}
 	if s.p.Probes > 0 {
 		probes = s.p.Probes
@@ -170,7 +170,7 @@ func (s *search) run(ctx context.Context) ([]Hit, error) {
 const (
 	scansPerExact = 8    // rows scanned by bits in the time of one exact comparison
 	fewRows       = 2000 // these are always compared
-	leastShare    = 0.25 // of the allowed rows that chance would put into the nearest lists
+	leastShare    = 0.6  // of the allowed rows that chance would put into the nearest lists
 )
 
 // mask is what a filter asks of a search of lists.
