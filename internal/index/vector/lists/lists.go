@@ -56,8 +56,10 @@ type Options struct {
 	NoRerank bool
 
 	Seed    uint64
-	Workers int   // goroutines; 0: as many as there are processors
-	Memory  int64 // bytes that a build may hold; 0: 1 GiB
+	Workers int // goroutines; 0: as many as there are processors
+
+	// Memory is how many bytes a build may hold, 4 MiB at least; 0: 1 GiB. 12 bytes a row come on top.
+	Memory int64
 
 	// Spill makes temporary files for rows that do not fit into Memory. Without it the build is Exhausted then.
 	Spill func() (SpillFile, error)
@@ -83,7 +85,7 @@ type SpillFile interface {
 
 const (
 	defaultMemory = 1 << 30
-	leastMemory   = 1 << 20
+	leastMemory   = 4 << 20
 	maxDim        = 1 << 14   // as many as pgvector has, and a few more
 	maxLists      = 1 << 20   // lists of an artifact
 	maxRows       = 1<<31 - 1 // rows of an artifact
