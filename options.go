@@ -51,7 +51,7 @@ type Options struct {
 	// and for a warehouse that is read-only a place that can be written.
 	Overlay string
 
-	// IndexMemory bounds what one index build holds, in bytes; 0 means 256 MiB. What does not fit goes to temporary files in
+	// IndexMemory bounds what one index build holds, in bytes; 0 means 256 MiB, and 1 GiB for vectors. What does not fit goes to temporary files in
 	// SpillDir.
 	IndexMemory int64
 

@@ -298,8 +298,12 @@ func (b *build) artifacts(ctx context.Context, bu *bundle, g []missingFile) erro
 			m.close()
 		}
 	}()
+	rows := int64(0)
+	for i := range g {
+		rows += g[i].file.Rows
+	}
 	for _, d := range g[0].defs {
-		m, err := b.maker(d, len(g[0].defs), &names)
+		m, err := b.maker(d, len(g[0].defs), rows, &names)
 		if err != nil {
 			return err
 		}
@@ -356,8 +360,8 @@ func (b *build) artifacts(ctx context.Context, bu *bundle, g []missingFile) erro
 	return nil
 }
 
-// maker prepares the builder of an index among several that are built at once.
-func (b *build) maker(d, at int, names *[]string) (*maker, error) {
+// maker prepares the builder of an index over so many rows, among several that are built at once.
+func (b *build) maker(d, at int, rows int64, names *[]string) (*maker, error) {
 	def := &b.defs[d]
 	m := &maker{def: d, kind: bitmap.BlobType}
 	kinds := make([]predicate.KeyKind, len(def.Columns))
@@ -374,7 +378,7 @@ func (b *build) maker(d, at int, names *[]string) (*maker, error) {
 	memory := b.o.set.opts.Memory / int64(at)
 	if OfVectors(def.Kind) {
 		f := b.schema.Field(slices.IndexFunc(b.schema.Fields(), func(f arrow.Field) bool { return datafile.FieldID(f) == def.Columns[0] }))
-		x, err := vector.NewBuilder(vector.Options{Kind: vector.Kind(def.Kind), Params: def.Params, Dim: dimensions(f), Memory: memory,
+		x, err := vector.NewBuilder(vector.Options{Kind: vector.Kind(def.Kind), Params: def.Params, Dim: dimensions(f), Rows: rows, Memory: b.o.set.vectorMemory / int64(at),
 			Spill: func() (vector.SpillFile, error) { return b.o.spill() }})
 		if err != nil {
 			return nil, err

@@ -37,6 +37,9 @@ func (p *Part) covered() (n int64) {
 	return n
 }
 
+// Exact tells whether the distances of hits are those of the vectors, not estimates.
+func (p *Part) Exact() bool { return p.r.Exact() }
+
 // Stats describe the artifact.
 func (p *Part) Stats() vector.Stats { return p.r.Stats() }
 

@@ -50,7 +50,7 @@ type Event struct {
 
 // Options of the overlays of a warehouse. The zero value is usable.
 type Options struct {
-	// Memory bounds what one build holds, in bytes; 0 means 256 MiB.
+	// Memory bounds what one build holds, in bytes; 0 means 256 MiB, and 1 GiB for indexes of vectors.
 	Memory int64
 	// Cache bounds the opened artifacts that are kept for queries, in bytes; 0 means 128 MiB.
 	Cache int64
@@ -64,6 +64,7 @@ type Options struct {
 
 const (
 	defaultMemory = 256 << 20
+	vectorMemory  = 1 << 30
 	defaultCache  = 128 << 20
 )
 
@@ -74,6 +75,8 @@ type Set struct {
 	opts  Options
 	cache *readers
 
+	vectorMemory int64 // for a build of vectors
+
 	background background
 
 	mu   sync.Mutex
@@ -82,13 +85,14 @@ type Set struct {
 
 // NewSet opens the overlays that lie in a store. A store that is also an objstore.Store can be built into.
 func NewSet(store objstore.Reader, opts Options) *Set {
+	vectors := opts.Memory
 	if opts.Memory <= 0 {
-		opts.Memory = defaultMemory
+		opts.Memory, vectors = defaultMemory, vectorMemory
 	}
 	if opts.Cache <= 0 {
 		opts.Cache = defaultCache
 	}
-	s := &Set{store: store, opts: opts, open: map[string]*Overlay{}, cache: newReaders(store, opts.Cache)}
+	s := &Set{store: store, opts: opts, vectorMemory: vectors, open: map[string]*Overlay{}, cache: newReaders(store, opts.Cache)}
 	s.write, _ = store.(objstore.Store)
 	return s
 }

@@ -92,6 +92,7 @@ const (
 	tieRows  = 4       // more rows than wanted are asked for: two ways to add up a distance differ in its last digits
 	tieMost  = 4096    // more at most, where ties are wanted
 	tieShare = 1e-5    // distances as near as this are ties
+	estShare = 0.01    // of estimated distances
 	manyHits = 1000    // so many rows, and a share of a covered table such as the next, are found by a scan
 	hitShare = 0.05    // as fast
 	kMost    = 100_000 // a request of more is answered by a scan
@@ -119,7 +120,14 @@ func FindNearest(ctx context.Context, plan *lake.Plan, view *overlay.View, r Nea
 	ef, probes, rerank := vector.SearchParams(x.Params)
 	params.Ef, params.Probes, params.Rerank = cmp.Or(params.Ef, ef), cmp.Or(params.Probes, probes), cmp.Or(params.Rerank, rerank)
 	n = &Nearest{Index: x.Name, Kind: x.Kind, Parts: len(parts)}
-	for more := tieRows; ; more *= 8 {
+	least, share := tieRows, tieShare
+	if slices.ContainsFunc(parts, func(p *overlay.Part) bool { return !p.Exact() }) {
+		if params.Exact {
+			return nil, false, nil
+		}
+		least, share = max(tieRows, r.K/2), estShare // the engine compares these in full
+	}
+	for more := least; ; more *= 8 {
 		params.K = r.K + more
 		hits, also, short, ok, err := n.search(ctx, plan, parts, &r, params)
 		if !ok || err != nil {
@@ -130,8 +138,11 @@ func FindNearest(ctx context.Context, plan *lake.Plan, view *overlay.View, r Nea
 		}
 		if len(hits) > r.K {
 			last := hits[r.K-1].Distance
-			far := last + tieShare*math.Abs(last)
+			far := last + share*math.Abs(last)
 			at := r.K
+			if least > tieRows {
+				at = min(r.K+least, len(hits))
+			}
 			for at < len(hits) && hits[at].Distance <= far {
 				at++
 			}

@@ -27,6 +27,7 @@ type Options struct {
 	Kind     Kind
 	Params   map[string]string // checked and in their plain form, see CheckParam
 	Dim      int               // of all vectors; 0: that of the first
+	Rows     int64             // how many rows will be added at most; 0: not known
 	Memory   int64             // bytes that the build may hold; 0: 1 GiB
 	Workers  int               // goroutines; 0: one a processor
 	Spill    func() (SpillFile, error)
@@ -65,6 +66,7 @@ type Builder struct {
 	positions []uint32 // as long as it may become flat
 	rows      []float32
 	kind      kindBuilder // of more rows
+	built     Kind        // what that is
 	err       error       // why there can be no index of these rows
 }
 
@@ -221,7 +223,7 @@ func (b *Builder) Fits() error { return b.err }
 // head is the first section of an artifact.
 type head struct {
 	Kind    Kind   `json:"kind"`    // as it was asked for
-	Built   Kind   `json:"built"`   // as it is: flat when there are few vectors
+	Built   Kind   `json:"built"`   // as it is: flat when there are few vectors, lists where a graph finds no room in memory
 	Metric  string `json:"metric"`  // l2, cosine, ip or l1
 	Dim     int    `json:"dim"`     // 0 without vectors
 	Rows    int64  `json:"rows"`    // covered
@@ -242,7 +244,7 @@ func (b *Builder) Finish(ctx context.Context, w io.Writer, rows int64) (Stats, e
 		return Stats{}, b.err
 	}
 	h := head{Kind: b.opts.Kind, Built: b.opts.Kind, Metric: b.metric.String(), Dim: b.dim, Rows: rows, Vectors: b.stats.Vectors, Nulls: b.stats.Nulls, Zeros: b.stats.Zeros}
-	if b.kind == nil {
+	if h.Built = b.built; b.kind == nil {
 		h.Built = Flat
 	}
 	text, err := json.Marshal(h)

@@ -6,6 +6,7 @@ import (
 	"github.com/overlakedb/overlake/internal/errs"
 	"github.com/overlakedb/overlake/internal/index/vector/flat"
 	"github.com/overlakedb/overlake/internal/index/vector/graph"
+	"github.com/overlakedb/overlake/internal/index/vector/lists"
 	"github.com/overlakedb/overlake/internal/index/vector/section"
 	"github.com/overlakedb/overlake/internal/vec"
 	"github.com/overlakedb/overlake/internal/vec/code"
@@ -14,12 +15,35 @@ import (
 // newKind begins an index of a kind that is not flat.
 func (b *Builder) newKind() (kindBuilder, error) {
 	o, p := &b.opts, b.opts.Params
+	seed := uint64(number(p, "seed", 0))
+	b.built = o.Kind
 	if o.Kind.graph() {
 		g, err := graph.NewBuilder(graph.Options{Metric: b.metric, Dim: b.dim, M: number(p, "m", defaultM), EfConstruction: number(p, "ef_construction", 0),
-			Code: o.Kind.code(), Floats: true, Seed: uint64(number(p, "seed", 0)), Workers: o.Workers, Memory: o.Memory, Progress: o.Progress})
-		return graphBuilder{g}, err
+			Code: o.Kind.code(p, b.dim), Floats: true, Seed: seed, Workers: o.Workers, Rows: o.Rows, Memory: o.Memory, Progress: o.Progress})
+		if err != nil || o.Rows == 0 || g.Needs(o.Rows) <= o.Memory {
+			return graphBuilder{g}, err
+		}
+		// A graph is built in memory, lists are not: where it finds no room, lists of the same codes do as well.
+		g.Close()
+		b.built = IVF
+		if b.metric == vec.MetricL1 {
+			b.built = IVFFlat
+		}
 	}
-	return nil, errs.New(errs.Unsupported, "vector.build", "there is no such kind of index", errs.On(string(o.Kind)))
+	opts := lists.Options{Metric: b.metric, Dim: b.dim, Lists: number(p, "lists", 0), Code: b.built.code(p, b.dim), Seed: seed, Workers: o.Workers, Memory: o.Memory, Progress: o.Progress}
+	if o.Spill != nil {
+		opts.Spill = func() (lists.SpillFile, error) { return o.Spill() }
+	}
+	switch {
+	case b.built == BQ:
+		opts.Lists, opts.Rerank = 1, code.TQ8
+	case opts.Code == code.Bit1:
+		opts.Rerank = code.TQ8
+	case opts.Code != code.Float32: // rows of floats, read where they lie
+		opts.Rerank = code.Float32
+	}
+	l, err := lists.NewBuilder(opts)
+	return listsBuilder{l}, err
 }
 
 // openKind opens what a head says.
@@ -47,9 +71,21 @@ func openKind(ctx context.Context, f *section.File, h *head, m vec.Metric) (kind
 			return nil, differs(x.Rows())
 		}
 		return graphReader{x}, nil
+	case h.Built.lists():
+		// What is mapped is as good as read. Other artifacts are read by ranges, unless they are small.
+		x, err := lists.Open(ctx, f, lists.OpenOptions{Resident: f.Mapped() || f.Size() <= smallLists})
+		if err != nil {
+			return nil, err
+		}
+		if x.Rows() != h.Vectors {
+			return nil, differs(x.Rows())
+		}
+		return listsReader{x}, nil
 	}
 	return nil, errs.New(errs.Unsupported, "vector.open", "an index of a kind that this version does not know", errs.On(string(h.Built)))
 }
+
+const smallLists = 8 << 20
 
 type graphBuilder struct{ b *graph.Builder }
 
@@ -83,3 +119,32 @@ func (g graphReader) search(ctx context.Context, query []float32, p Params) ([]H
 }
 
 func (g graphReader) memory() int64 { return g.x.Memory() }
+
+func (g graphReader) exact() bool { return g.x.Floats() }
+
+type listsBuilder struct{ b *lists.Builder }
+
+func (l listsBuilder) add(ctx context.Context, positions []uint32, rows []float32) error {
+	return l.b.Add(ctx, positions, rows)
+}
+
+func (l listsBuilder) finish(ctx context.Context, w *section.Writer) error {
+	_, err := l.b.Finish(ctx, w)
+	return err
+}
+
+func (l listsBuilder) close() error { return l.b.Close() }
+
+type listsReader struct{ x *lists.Index }
+
+func (l listsReader) search(ctx context.Context, query []float32, p Params) ([]Hit, Work, error) {
+	hits, w, err := l.x.Search(ctx, query, lists.Params{K: p.K, Probes: p.Probes, Rerank: p.Rerank, Allowed: p.Allowed, AllowedCount: p.AllowedCount, Exact: p.Exact})
+	out := make([]Hit, len(hits))
+	for i, h := range hits {
+		out[i] = Hit{int64(h.Pos), float64(h.Distance)}
+	}
+	return out, Work{Distances: w.Distances, Reranked: w.Reranked, Lists: w.Lists, Strategy: w.Strategy}, err
+}
+
+func (l listsReader) memory() int64 { return l.x.Memory() }
+func (l listsReader) exact() bool   { return l.x.Exact() }

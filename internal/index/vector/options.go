@@ -25,29 +25,48 @@ const (
 	IVFTQ8  Kind = "ivf_tq8"  // lists
 	IVFTQ4  Kind = "ivf_tq4"  // lists
 	IVFFlat Kind = "ivfflat"  // lists of floats
+	HNSWPQ  Kind = "hnsw_pq"  // a graph over codes of about as many bits as product quantization with so many subspaces has
+	IVFPQ   Kind = "ivf_pq"   // lists of such codes
+	BQ      Kind = "bq"       // all codes of 1 bit a dimension are compared, and the best again in 8
 )
 
 // Kinds are all of them.
-var Kinds = []Kind{Flat, HNSW, HNSWTQ8, HNSWTQ4, IVF, IVFTQ8, IVFTQ4, IVFFlat}
+var Kinds = []Kind{Flat, HNSW, HNSWTQ8, HNSWTQ4, HNSWPQ, IVF, IVFTQ8, IVFTQ4, IVFPQ, IVFFlat, BQ}
 
 // IsKind tells whether a name is that of a kind.
 func IsKind(name string) bool { return slices.Contains(Kinds, Kind(name)) }
 
 func (k Kind) graph() bool { return strings.HasPrefix(string(k), "hnsw") }
-func (k Kind) lists() bool { return strings.HasPrefix(string(k), "ivf") }
+func (k Kind) lists() bool { return strings.HasPrefix(string(k), "ivf") || k == BQ }
+func (k Kind) pq() bool    { return k == HNSWPQ || k == IVFPQ }
 
-// code is how the kind packs what it looks at first.
-func (k Kind) code() code.Kind {
+// tunedLists tells whether the number of lists can be chosen.
+func (k Kind) tunedLists() bool { return k.lists() && k != BQ }
+
+// code is how the kind packs what it looks at first. Product quantization gives a subspace one byte; the code with the
+// least bits that are as many takes its place.
+func (k Kind) code(params map[string]string, dim int) code.Kind {
 	switch k {
 	case HNSWTQ8, IVFTQ8:
 		return code.TQ8
 	case HNSWTQ4, IVFTQ4:
 		return code.TQ4
-	case IVF:
+	case IVF, BQ:
 		return code.Bit1
+	case HNSWPQ, IVFPQ:
+		switch bits := 8 * number(params, "compression", defaultSubspaces); {
+		case bits <= dim && k == IVFPQ:
+			return code.Bit1
+		case bits <= 4*dim:
+			return code.TQ4
+		}
+		return code.TQ8
 	}
 	return code.Float32
 }
+
+// floats tells whether the kind looks at floats alone.
+func (k Kind) floats() bool { return k == Flat || k == HNSW || k == IVFFlat }
 
 // param is one parameter that an index can be given.
 type param struct {
@@ -66,8 +85,9 @@ var paramList = []param{
 	{name: "m", aliases: []string{"complexity"}, of: Kind.graph, low: 2, high: 100, what: "links of a row in the graph; default 16"},
 	{name: "ef_construction", aliases: []string{"quality"}, of: Kind.graph, low: 4, high: 1000, what: "candidates while the graph is built, at least twice m; default 200"},
 	{name: "ef_search", of: Kind.graph, low: 1, high: 100_000, search: true, what: "candidates of a search; default: what reached 95 % of the true neighbours when the index was built"},
-	{name: "lists", aliases: []string{"nlist"}, of: Kind.lists, low: 1, high: 1 << 20, what: "lists; default: one for each 400 to 1,000 rows"},
-	{name: "probes", aliases: []string{"nprobe"}, of: Kind.lists, low: 1, high: 1 << 20, search: true, what: "lists of a search; default: what reached 95 % of the true neighbours when the index was built"},
+	{name: "compression", aliases: []string{"subspaces"}, of: Kind.pq, low: 1, high: 16000, what: "bytes of a code, as subspaces of product quantization; default 8. The codes are those of 1, 4 or 8 bits a dimension that have as many"},
+	{name: "lists", aliases: []string{"nlist"}, of: Kind.tunedLists, low: 1, high: 1 << 20, what: "lists; default: one for each 400 to 1,000 rows"},
+	{name: "probes", aliases: []string{"nprobe"}, of: Kind.tunedLists, low: 1, high: 1 << 20, search: true, what: "lists of a search; default: what reached 95 % of the true neighbours when the index was built"},
 	{name: "rerank", of: everyKind, low: 1, high: 100_000, search: true, what: "candidates whose distances are computed again in full"},
 	{name: "seed", of: everyKind, low: 0, high: 1 << 62, what: "of what is drawn at random; default 0"},
 }
@@ -94,7 +114,7 @@ func CheckParam(kind Kind, name, value string) (string, string, error) {
 		if !ok {
 			return "", "", errs.New(errs.Invalid, op, "there is no such metric", errs.On(value), errs.Hint("write l2, cosine, ip or l1"))
 		}
-		if m == vec.MetricL1 && kind.code() != code.Float32 {
+		if m == vec.MetricL1 && !kind.floats() {
 			return "", "", errs.Newf(errs.Unsupported, op, "an index of kind %s cannot rank by l1: its codes keep products", kind)
 		}
 		return name, m.String(), nil
@@ -151,8 +171,9 @@ func SearchParams(params map[string]string) (ef, probes, rerank int) {
 }
 
 const (
-	defaultM  = 16
-	defaultEf = 200
+	defaultM         = 16
+	defaultEf        = 200
+	defaultSubspaces = 8
 )
 
 func number(params map[string]string, name string, otherwise int) int {

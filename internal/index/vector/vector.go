@@ -80,6 +80,7 @@ func (w *Work) Add(o Work) {
 type kindReader interface {
 	search(ctx context.Context, query []float32, p Params) ([]Hit, Work, error)
 	memory() int64
+	exact() bool
 }
 
 // Reader is an opened artifact. It is safe for concurrent use.
@@ -152,6 +153,9 @@ func (r *Reader) Metric() vec.Metric { return r.metric }
 
 // Dim is the dimension of the vectors; 0 when there are none.
 func (r *Reader) Dim() int { return r.head.Dim }
+
+// Exact tells whether distances are of the vectors themselves; otherwise they are estimates.
+func (r *Reader) Exact() bool { return r.kind.exact() }
 
 // Memory is what the reader holds in bytes, without what is mapped.
 func (r *Reader) Memory() int64 {
@@ -236,3 +240,5 @@ func (f flatReader) search(ctx context.Context, query []float32, p Params) ([]Hi
 }
 
 func (f flatReader) memory() int64 { return int64(f.x.Len()) * int64(4*f.dim+4) }
+
+func (f flatReader) exact() bool { return true }

@@ -209,6 +209,11 @@ func (x *Index) loadPlaces(ctx context.Context) error {
 	return nil
 }
 
+// Memory is what the index holds, in bytes, mapped sections too.
+func (x *Index) Memory() int64 {
+	return int64(len(x.pieces)) + int64(len(x.rows)) + 4*int64(len(x.first)) + 8*int64(len(x.offsets)) + 16*int64(len(x.directory)) + 8*x.p.rows
+}
+
 // Rows is the number of rows.
 func (x *Index) Rows() int64 { return x.p.rows }
 
