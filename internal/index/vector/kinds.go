@@ -20,11 +20,13 @@ func (b *Builder) newKind() (kindBuilder, error) {
 	if o.Kind.graph() {
 		g, err := graph.NewBuilder(graph.Options{Metric: b.metric, Dim: b.dim, M: number(p, "m", defaultM), EfConstruction: number(p, "ef_construction", 0),
 			Code: o.Kind.code(p, b.dim), Floats: true, Seed: seed, Workers: o.Workers, Rows: o.Rows, Memory: o.Memory, Progress: o.Progress})
-		if err != nil || o.Rows == 0 || g.Needs(o.Rows) <= o.Memory {
-			return graphBuilder{g}, err
+		if err == nil {
+			return graphBuilder{g}, nil
 		}
-		// A graph is built in memory, lists are not: where it finds no room, lists of the same codes do as well.
-		g.Close()
+		// A graph is built in memory, lists are not: they take its place where it finds no room.
+		if !errs.Is(err, errs.Exhausted) {
+			return nil, err
+		}
 		b.built = IVF
 		if b.metric == vec.MetricL1 {
 			b.built = IVFFlat

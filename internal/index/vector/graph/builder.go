@@ -85,8 +85,8 @@ func (b *Builder) spaces() []*space {
 	return all
 }
 
-// Needs is the memory in bytes of a whole build of so many rows.
-func (b *Builder) Needs(rows int64) int64 {
+// needs is the memory in bytes of a whole build of so many rows.
+func (b *Builder) needs(rows int64) int64 {
 	n := rows * 4 // positions
 	for _, s := range b.spaces() {
 		n += s.bytesFor(rows)
@@ -100,12 +100,12 @@ func (b *Builder) room(rows int64) error {
 	if rows > maxRows {
 		return errs.Newf(errs.Unsupported, op, "%d rows; a graph takes %d", rows, maxRows)
 	}
-	need := b.Needs(rows)
+	need := b.needs(rows)
 	grown, held := rows, int64(cap(b.positions))
 	if rows > held && held > 0 {
 		// While rows move to larger room both are held, but not yet the graph.
 		grown = max(rows, min(held+held/2, maxRows))
-		need = max(need, b.Needs(grown)-graphBytes(grown, &b.opt)+b.Needs(held)-graphBytes(held, &b.opt))
+		need = max(need, b.needs(grown)-graphBytes(grown, &b.opt)+b.needs(held)-graphBytes(held, &b.opt))
 	}
 	if b.opt.Memory > 0 && need > b.opt.Memory {
 		return errs.New(errs.Exhausted, op, fmt.Sprintf("a graph over %d rows needs %d bytes and may hold %d", rows, need, b.opt.Memory),
