@@ -103,17 +103,11 @@ func FindNearest(ctx context.Context, plan *lake.Plan, view *overlay.View, r Nea
 	if !CanRank(view, r) || len(plan.Files) == 0 {
 		return nil, false, nil
 	}
-	x, parts, rest, err := bestIndex(ctx, plan, view, &r)
+	x, parts, rest, err := bestIndex(ctx, plan, view, &r, func(p *overlay.Part) bool { return !r.Effort.Exact || p.Exact() })
 	if x == nil || err != nil {
 		return nil, false, err
 	}
-	covered := int64(0)
-	for _, p := range parts {
-		for _, f := range p.Files {
-			covered += f.Rows
-		}
-	}
-	if !r.Forced && r.K > manyHits && float64(r.K) > hitShare*float64(covered) {
+	if !r.Forced && r.K > manyHits && float64(r.K) > hitShare*float64(rowsOf(parts)) {
 		return nil, false, nil
 	}
 	params := vector.Params{Ef: r.Effort.Ef, Probes: r.Effort.Probes, Rerank: r.Effort.Rerank, Exact: r.Effort.Exact}
@@ -122,9 +116,6 @@ func FindNearest(ctx context.Context, plan *lake.Plan, view *overlay.View, r Nea
 	n = &Nearest{Index: x.Name, Kind: x.Kind, Parts: len(parts)}
 	least, share := tieRows, tieShare
 	if slices.ContainsFunc(parts, func(p *overlay.Part) bool { return !p.Exact() }) {
-		if params.Exact {
-			return nil, false, nil
-		}
 		least, share = max(tieRows, r.K/2), estShare // the engine compares these in full
 	}
 	for more := least; ; more *= 8 {
@@ -154,6 +145,41 @@ func FindNearest(ctx context.Context, plan *lake.Plan, view *overlay.View, r Nea
 		n.Access = access(plan, x.Name, hits, also, rest)
 		return n, true, nil
 	}
+}
+
+// rangeShare is the share of the rows that a range may hold at most, for fetching them to be cheaper than a scan.
+const rangeShare = 0.1
+
+// FindWithin asks the indexes of a column for the rows that are nearer than a distance: all of them, and perhaps a few that
+// are as far. K and Effort of the request do not count. ok is false when the indexes cannot tell, or a scan is as good.
+func FindWithin(ctx context.Context, plan *lake.Plan, view *overlay.View, r NearestRequest, within float64) (n *Nearest, ok bool, err error) {
+	r.K = 1
+	if !CanRank(view, r) || len(plan.Files) == 0 {
+		return nil, false, nil
+	}
+	x, parts, rest, err := bestIndex(ctx, plan, view, &r, func(p *overlay.Part) bool { return p.Exact() })
+	if x == nil || err != nil {
+		return nil, false, err
+	}
+	n = &Nearest{Index: x.Name, Kind: x.Kind, Parts: len(parts)}
+	hits, also, _, ok, err := n.search(ctx, plan, parts, &r, vector.Params{Exact: true, Ranged: true, Within: within})
+	if !ok || err != nil {
+		return nil, false, err
+	}
+	if !r.Forced && float64(len(hits)) > rangeShare*float64(rowsOf(parts)) {
+		return nil, false, nil
+	}
+	n.Access = access(plan, x.Name, hits, also, rest)
+	return n, true, nil
+}
+
+func rowsOf(parts []*overlay.Part) (n int64) {
+	for _, p := range parts {
+		for _, f := range p.Files {
+			n += f.Rows
+		}
+	}
+	return n
 }
 
 // fileHit is a hit by the place of its file in the plan.
@@ -264,8 +290,8 @@ func setRange(words []uint64, lo, hi int64) {
 }
 
 // bestIndex chooses among the indexes of the column by the metric the one that covers the most rows; of equal ones the kind
-// that is fastest.
-func bestIndex(ctx context.Context, plan *lake.Plan, view *overlay.View, r *NearestRequest) (best *overlay.Index, parts []*overlay.Part, rest []int, err error) {
+// that is fastest. Files whose artifact does not fit count as not covered.
+func bestIndex(ctx context.Context, plan *lake.Plan, view *overlay.View, r *NearestRequest, fits func(*overlay.Part) bool) (best *overlay.Index, parts []*overlay.Part, rest []int, err error) {
 	most := int64(-1)
 	for _, x := range view.Indexes() {
 		if !r.isBy(x) {
@@ -275,12 +301,17 @@ func bestIndex(ctx context.Context, plan *lake.Plan, view *overlay.View, r *Near
 		if err != nil {
 			return nil, nil, nil, err
 		}
-		rows := int64(0)
-		for _, part := range p {
-			for _, f := range part.Files {
-				rows += f.Rows
+		p = slices.DeleteFunc(p, func(part *overlay.Part) bool {
+			if fits(part) {
+				return false
 			}
-		}
+			for _, f := range part.Files {
+				left = append(left, f.File)
+			}
+			return true
+		})
+		slices.Sort(left)
+		rows := rowsOf(p)
 		if len(p) == 0 || rows < most || rows == most && speed(x.Kind) >= speed(best.Kind) {
 			continue
 		}

@@ -10,6 +10,7 @@ import (
 	"github.com/overlakedb/overlake/internal/errs"
 	"github.com/overlakedb/overlake/internal/lake"
 	"github.com/overlakedb/overlake/internal/predicate"
+	"github.com/overlakedb/overlake/internal/sql/cast"
 	"github.com/overlakedb/overlake/internal/sql/coltype"
 	"github.com/overlakedb/overlake/internal/sql/lex"
 )
@@ -178,7 +179,7 @@ func (c *cursor) typeName() (t arrow.DataType, md map[string]string, err error) 
 			return nil, nil, err
 		}
 		if a != nil {
-			n, err := modifier(c.text, start, name, a)
+			n, err := cast.Modifier(c.text, start, name, a)
 			if err != nil {
 				return nil, nil, err
 			}

@@ -14,6 +14,7 @@ import (
 	"github.com/overlakedb/overlake/internal/engine"
 	"github.com/overlakedb/overlake/internal/errs"
 	"github.com/overlakedb/overlake/internal/lake"
+	"github.com/overlakedb/overlake/internal/sql/cast"
 	"github.com/overlakedb/overlake/internal/sql/coltype"
 	"github.com/overlakedb/overlake/internal/sql/lex"
 )
@@ -255,7 +256,7 @@ func cellKind(cell []lex.Token) string {
 	}
 	if len(cell) == 1 {
 		switch {
-		case cell[0].Kind == lex.String && !isBits(cell[0]):
+		case cell[0].Kind == lex.String && !cast.IsBits(cell[0]):
 			return "string"
 		case cell[0].Kind == lex.Number:
 			return "number"

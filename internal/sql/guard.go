@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"github.com/overlakedb/overlake/internal/errs"
+	"github.com/overlakedb/overlake/internal/sql/cast"
 	"github.com/overlakedb/overlake/internal/sql/coltype"
 	"github.com/overlakedb/overlake/internal/sql/lex"
 	"github.com/overlakedb/overlake/internal/sql/macro"
@@ -18,7 +19,7 @@ var tableFunctions = map[string]bool{"range": true, "generate_series": true, "un
 var castFunctions = map[string]bool{coltype.FloatsFunction: true, coltype.BitsFunction: true, macro.EffortFunction: true}
 
 func init() {
-	for typ := range castTypes {
+	for typ := range cast.Types {
 		castFunctions[coltype.CastFunction(typ)], castFunctions[coltype.AssignFunction(typ)] = true, true
 	}
 }

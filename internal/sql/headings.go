@@ -7,6 +7,7 @@ import (
 	"github.com/apache/arrow-go/v18/arrow/array"
 
 	"github.com/overlakedb/overlake/internal/engine"
+	"github.com/overlakedb/overlake/internal/sql/cast"
 	"github.com/overlakedb/overlake/internal/sql/coltype"
 	"github.com/overlakedb/overlake/internal/sql/lex"
 )
@@ -89,9 +90,9 @@ func rewritten(tokens []lex.Token) bool {
 		return false
 	}
 	for i, t := range tokens {
-		_, cast := castType(t)
+		_, is := cast.Type(t)
 		switch {
-		case t.Kind == lex.Op && t.Text == coltype.NegativeDot, floatList(tokens, i), cast && (call(i) || i > 0):
+		case t.Kind == lex.Op && t.Text == coltype.NegativeDot, cast.FloatList(tokens, i), is && (call(i) || i > 0):
 			return true
 		case t.IsIdent():
 			switch strings.ToLower(t.Name()) {
@@ -217,7 +218,7 @@ func (q *statement) headings(tree string) []string {
 				switch {
 				case t.Kind == lex.Op && t.Text == coltype.NegativeDot:
 					edits = append(edits, lex.Edit{Start: t.Start - base, End: t.End - base, New: "<#>"})
-				case t.Kind == lex.Quoted && castTypes[t.Name()]:
+				case t.Kind == lex.Quoted && cast.Types[t.Name()]:
 					edits = append(edits, lex.Edit{Start: t.Start - base, End: t.End - base, New: t.Name()})
 				}
 			}

@@ -201,6 +201,11 @@ func (r *resolver) queryNode(n node, with *ctes, outer *scope) error {
 			if sql, err = r.nearest(n, s, sc); err != nil {
 				return err
 			}
+			if sql == "" {
+				if sql, err = r.within(n, s, sc); err != nil {
+					return err
+				}
+			}
 		}
 		if sql == "" && !outerJoin && prunable(n, s, sc) {
 			more, err := r.joinFilter(n, s, sc)

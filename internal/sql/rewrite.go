@@ -10,6 +10,7 @@ import (
 	"github.com/overlakedb/overlake/internal/engine"
 	"github.com/overlakedb/overlake/internal/errs"
 	"github.com/overlakedb/overlake/internal/lake"
+	"github.com/overlakedb/overlake/internal/sql/cast"
 	"github.com/overlakedb/overlake/internal/sql/coltype"
 	"github.com/overlakedb/overlake/internal/sql/lex"
 	"github.com/overlakedb/overlake/internal/sql/macro"
@@ -61,7 +62,7 @@ func (w *rewriting) locate(err error) error {
 		return err
 	}
 	message, hint := e.Message, errs.HintOf(err)
-	if refused := refusedCast(e); refused != nil {
+	if refused := cast.Refused(e); refused != nil {
 		err, message, hint = refused, refused.Error(), ""
 	}
 	if e.Position < 0 {
@@ -131,6 +132,20 @@ func (q *statement) expand(w *rewriting) error {
 	return errs.New(errs.Unsupported, "sql.expand", "more than 20 search functions in one statement")
 }
 
+// casts makes one pass for casts to pgvector's types.
+func (q *statement) casts(w *rewriting) error {
+	tokens, err := lex.Tokens(w.text)
+	if err != nil {
+		return err
+	}
+	edits, err := cast.Edits(w.text, tokens)
+	if err != nil {
+		return err
+	}
+	w.splice(edits)
+	return nil
+}
+
 // renumber gives the parameters that are left in the text the numbers from 1 on: text functions took the others, and the
 // engine binds no number that is larger than the number of parameters.
 func (q *statement) renumber(w *rewriting) error {
@@ -172,8 +187,8 @@ func (q *statement) dialect(w *rewriting) error {
 		switch {
 		case t.Kind == lex.Op && t.Text == "<#>":
 			edits = append(edits, lex.Edit{Start: t.Start, End: t.End, New: coltype.NegativeDot})
-		case isBits(t):
-			b, err := bits(w.text, t)
+		case cast.IsBits(t):
+			b, err := cast.Bits(w.text, t)
 			if err != nil {
 				return err
 			}
@@ -228,119 +243,6 @@ func beginsQuery(tokens []lex.Token, i int) bool {
 	}
 	p := tokens[i-1]
 	return p.Is("(") || p.Is("ALL") || p.Is("UNION") || p.Is("EXCEPT") || p.Is("INTERSECT") || p.Is("NAME") || p.Is("DISTINCT") || p.Is(")")
-}
-
-// operand is the index of the first word of the operand that ends at index i, as :: binds: a literal, a parameter, a
-// name, a CASE, a bracket with the function name, the subscripted value or the aggregate before it, or an earlier cast.
-func operand(tokens []lex.Token, i int) int {
-	for i >= 0 {
-		t := tokens[i]
-		before := lex.Token{Kind: lex.Punct}
-		switch {
-		case t.Is(")") || t.Is("]") || t.Is("}"):
-			k := lex.Open(tokens, i)
-			if k < 0 {
-				return 0
-			}
-			if i = k; k > 0 {
-				before = tokens[k-1]
-			}
-			switch {
-			case t.Is(")") && (before.Is("OVER") || before.Is("FILTER")) && k > 1:
-				i = k - 2 // f(…) FILTER (…) OVER (…)
-				continue
-			case t.Is(")") && before.Is("GROUP") && k > 2 && tokens[k-2].Is("WITHIN"):
-				i = k - 3
-				continue
-			case before.IsIdent() && !operatorWord(before), t.Is("]") && (before.Is(")") || before.Is("]") || before.Is("}") || before.Kind == lex.Param || before.Kind == lex.String):
-				i = k - 1
-				continue
-			}
-		case t.Is("END"):
-			if k := caseOf(tokens, i); k >= 0 {
-				i = k
-				break
-			}
-			fallthrough
-		case t.IsIdent():
-			i = typeStart(tokens, i)
-			if i > 1 && tokens[i-1].Is("OVER") {
-				i -= 2 // f(…) OVER w
-				continue
-			}
-			if i > 1 && tokens[i-1].Is(".") {
-				i -= 2 // of a name, a call or a bracket
-				continue
-			}
-		case t.Kind == lex.String && i > 0:
-			// DATE '…', vector(3) '…'
-			switch p := tokens[i-1]; {
-			case p.Kind == lex.Word && !operatorWord(p) && !p.Is("END") && !p.Is("NULL") && !p.Is("TRUE") && !p.Is("FALSE"):
-				i--
-			case p.Is(")"):
-				if k := lex.Open(tokens, i-1); k > 0 && tokens[k-1].IsIdent() && !operatorWord(tokens[k-1]) {
-					i = k - 1
-				}
-			}
-		}
-		if i >= 2 && tokens[i-1].Text == "::" {
-			i -= 2
-			continue
-		}
-		if t := tokens[i]; i > 1 && tokens[i-1].Is(".") && t.IsIdent() {
-			i -= 2
-			continue
-		}
-		return i
-	}
-	return 0
-}
-
-// typeStart is the index of the first word of a type whose last word is at index i: DOUBLE PRECISION, TIME WITH TIME ZONE.
-func typeStart(tokens []lex.Token, i int) int {
-	for _, words := range [][]string{{"DOUBLE", "PRECISION"}, {"CHARACTER", "VARYING"}, {"WITH", "TIME", "ZONE"}, {"WITHOUT", "TIME", "ZONE"}} {
-		from := i - len(words) + 1
-		found := from > 0
-		for k, w := range words {
-			found = found && tokens[from+k].Is(w)
-		}
-		if found && len(words) == 3 {
-			from-- // TIME or TIMESTAMP
-		}
-		if found && from > 0 && tokens[from-1].Text == "::" {
-			return from
-		}
-	}
-	return i
-}
-
-// caseOf is the index of the CASE that ends at index i, or -1.
-func caseOf(tokens []lex.Token, i int) int {
-	depth := 0
-	for k := i; k >= 0; k-- {
-		switch {
-		case tokens[k].Is("END") && !(k > 0 && tokens[k-1].Is(".")):
-			depth++
-		case tokens[k].Is("CASE"):
-			if depth--; depth == 0 {
-				return k
-			}
-		}
-	}
-	return -1
-}
-
-// operatorWord reports whether a keyword before a bracket or a string is no part of an operand.
-func operatorWord(t lex.Token) bool {
-	if t.Kind != lex.Word {
-		return false
-	}
-	switch strings.ToUpper(t.Text) {
-	case "SELECT", "AND", "OR", "NOT", "IN", "WHERE", "BY", "ON", "WHEN", "THEN", "ELSE", "CASE", "LIKE", "ILIKE", "BETWEEN", "IS", "VALUES", "HAVING", "AS", "FROM",
-		"LIMIT", "OFFSET", "RETURNING", "SET", "USING", "DISTINCT", "ALL", "EXISTS", "ANY", "UNION", "EXCEPT", "INTERSECT", "QUALIFY", "FILTER", "OVER", "SIMILAR", "TO":
-		return true
-	}
-	return false
 }
 
 // travel turns FOR VERSION AS OF x and FOR TIMESTAMP AS OF x into AT (…).

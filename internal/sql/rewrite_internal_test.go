@@ -23,7 +23,7 @@ func TestOperand(t *testing.T) {
 				t.Fatal(err)
 			}
 			last := len(tokens) - 3
-			if got := tokens[operand(tokens, last)].Start; got != len(before) {
+			if got := tokens[lex.Operand(tokens, last)].Start; got != len(before) {
 				t.Errorf("%s: the operand begins at %q", full, full[got:])
 			}
 		}
@@ -51,7 +51,7 @@ func FuzzWords(f *testing.F) {
 		r := &resolver{text: s, tokens: tokens}
 		q := &statement{}
 		for i := range tokens {
-			if k := operand(tokens, i); k < 0 || k > i {
+			if k := lex.Operand(tokens, i); k < 0 || k > i {
 				t.Fatalf("operand of word %d of %q is %d", i, s, k)
 			}
 			lex.Splice(s, travel(s, tokens, i))

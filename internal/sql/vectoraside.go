@@ -137,7 +137,7 @@ func (r *resolver) argument(distance node, i int) (lo, hi int, ok bool) {
 		if k == 0 {
 			return 0, 0, false
 		}
-		return r.tokens[operand(r.tokens, k-1)].Start, r.tokens[k-1].End, true
+		return r.tokens[lex.Operand(r.tokens, k-1)].Start, r.tokens[k-1].End, true
 	}
 	from, open := k+1, k+1
 	if open+1 < len(r.tokens) && r.tokens[open].IsIdent() {

@@ -63,7 +63,7 @@ func openKind(ctx context.Context, f *section.File, h *head, m vec.Metric) (kind
 		if int64(x.Len()) != h.Vectors {
 			return nil, differs(int64(x.Len()))
 		}
-		return flatReader{x, dim}, nil
+		return flatReader{x, m, dim}, nil
 	case h.Built.graph():
 		x, err := graph.Open(ctx, f)
 		if err != nil {
@@ -112,7 +112,7 @@ func (g graphReader) search(ctx context.Context, query []float32, p Params) ([]H
 	if g.x.Code() == code.Float32 {
 		rerank = 0 // all distances are of floats
 	}
-	hits, w, err := g.x.Search(ctx, query, graph.Params{K: p.K, Ef: p.Ef, Rerank: rerank, Allowed: p.Allowed, AllowedCount: p.AllowedCount, Exact: p.Exact})
+	hits, w, err := g.x.Search(ctx, query, graph.Params{K: p.K, Ef: p.Ef, Rerank: rerank, Allowed: p.Allowed, AllowedCount: p.AllowedCount, Exact: p.Exact, Within: p.bound(g.x.Metric())})
 	out := make([]Hit, len(hits))
 	for i, h := range hits {
 		out[i] = Hit{int64(h.Pos), float64(h.Distance)}
@@ -140,7 +140,7 @@ func (l listsBuilder) close() error { return l.b.Close() }
 type listsReader struct{ x *lists.Index }
 
 func (l listsReader) search(ctx context.Context, query []float32, p Params) ([]Hit, Work, error) {
-	hits, w, err := l.x.Search(ctx, query, lists.Params{K: p.K, Probes: p.Probes, Rerank: p.Rerank, Allowed: p.Allowed, AllowedCount: p.AllowedCount, Exact: p.Exact})
+	hits, w, err := l.x.Search(ctx, query, lists.Params{K: p.K, Probes: p.Probes, Rerank: p.Rerank, Allowed: p.Allowed, AllowedCount: p.AllowedCount, Exact: p.Exact, Within: p.bound(l.x.Metric())})
 	out := make([]Hit, len(hits))
 	for i, h := range hits {
 		out[i] = Hit{int64(h.Pos), float64(h.Distance)}

@@ -28,13 +28,17 @@ const BlobType = "overlake-vector-v1"
 
 // Params of a search.
 type Params struct {
-	K int // hits wanted, at least 1
+	K int // hits wanted, at least 1; with Ranged 0 means all
 	// Ef is the number of candidates of a graph, Probes the number of lists, Rerank the number of candidates that are
 	// compared in full; 0 means what was found right when the artifact was built.
 	Ef, Probes, Rerank int
 	Exact              bool     // compare all
 	Allowed            []uint64 // a bit for each position, set for rows that may be hits; nil: all
 	AllowedCount       int64    // bits set in Allowed
+	// Ranged asks for the rows nearer than Within, as Hit.Distance has it. Rows that are as far but for the last digits come
+	// too.
+	Ranged bool
+	Within float64
 }
 
 // Hit is a row with its distance, as the metric has it: the Euclidean distance, the negative inner product, one minus the
@@ -172,8 +176,8 @@ func (r *Reader) Search(ctx context.Context, query []float32, p Params) (res Res
 	defer runtime.KeepAlive(r) // what is mapped is there as long as the file is
 	defer guard("vector.search", &err)()
 	const op = "vector.search"
-	if p.K < 1 {
-		return res, errs.Newf(errs.Invalid, op, "%d hits were asked for", p.K)
+	if p.K < 0 || p.K == 0 && !p.Ranged || p.Within != p.Within {
+		return res, errs.Newf(errs.Invalid, op, "%d hits were asked for, within %v", p.K, p.Within)
 	}
 	if r.head.Vectors > 0 && len(query) != r.head.Dim {
 		return res, errs.Newf(errs.Invalid, op, "a query of %d dimensions in an index of %d", len(query), r.head.Dim)
@@ -208,8 +212,25 @@ func (r *Reader) Search(ctx context.Context, query []float32, p Params) (res Res
 			h.Distance = math.Sqrt(max(h.Distance, 0))
 		}
 	}
-	res.Short = len(res.Hits) < p.K && r.head.Nulls+r.head.Zeros > 0
+	res.Short = !p.Ranged && len(res.Hits) < p.K && r.head.Nulls+r.head.Zeros > 0
 	return res, nil
+}
+
+// bound is the distance that a kind compares with, for a search in a range; 0 means that there is none. Sums of float32 differ
+// in their last digits, so it is a little farther.
+func (p *Params) bound(m vec.Metric) float32 {
+	if !p.Ranged {
+		return 0
+	}
+	w := p.Within
+	if m == vec.MetricL2 {
+		w *= math.Abs(w)
+	}
+	w += math.Abs(w)*1e-5 + 1e-6
+	if w == 0 {
+		w = math.SmallestNonzeroFloat32
+	}
+	return float32(max(-math.MaxFloat32, min(w, math.MaxFloat32)))
 }
 
 // guard makes an error of a fault in mapped memory, when a file was cut short, and of an index out of its range, when bytes
@@ -226,12 +247,13 @@ func guard(op string, err *error) func() {
 
 // flatReader is the kind flat.
 type flatReader struct {
-	x   *flat.Index
-	dim int
+	x      *flat.Index
+	metric vec.Metric
+	dim    int
 }
 
 func (f flatReader) search(ctx context.Context, query []float32, p Params) ([]Hit, Work, error) {
-	hits, n, err := f.x.Search(ctx, query, flat.Params{K: p.K, Allowed: p.Allowed})
+	hits, n, err := f.x.Search(ctx, query, flat.Params{K: p.K, Allowed: p.Allowed, Within: p.bound(f.metric)})
 	out := make([]Hit, len(hits))
 	for i, h := range hits {
 		out[i] = Hit{int64(h.Pos), float64(h.Distance)}

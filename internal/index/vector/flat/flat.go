@@ -78,13 +78,17 @@ type Hit struct {
 
 // Params of a search.
 type Params struct {
-	K       int      // hits wanted, at least 1
+	K       int      // hits wanted, at least 1; with Within 0 means all
 	Allowed []uint64 // a bit for each position, set for rows that may be hits; nil: all
+	Within  float32  // rows at distances below this only; 0: no bound
 }
 
 // Search gives the K nearest rows of those allowed, ascending by distance, then position, and how many distances it
 // computed. The query has the dimension of the index; for cosine its length is 1.
 func (x *Index) Search(ctx context.Context, query []float32, p Params) ([]Hit, int64, error) {
+	if p.K == 0 && p.Within != 0 {
+		p.K = max(len(x.positions), 1)
+	}
 	if p.K < 1 || len(query) != x.dim {
 		return nil, 0, errs.Newf(errs.Invalid, "flat.search", "%d hits of a query of %d dimensions in an index of %d", p.K, len(query), x.dim)
 	}
@@ -95,12 +99,15 @@ func (x *Index) Search(ctx context.Context, query []float32, p Params) ([]Hit, i
 	room := min(2*p.K+64, len(x.positions))
 	best := make([]Hit, 0, room)
 	worst := float32(math.Inf(1))
+	if p.Within != 0 {
+		worst = p.Within
+	}
 	done := int64(0)
 	cut := func() {
 		slices.SortFunc(best, Compare)
 		if len(best) >= p.K {
 			best = best[:p.K]
-			worst = best[p.K-1].Distance
+			worst = min(worst, best[p.K-1].Distance)
 		}
 	}
 	keep := func(row uint32, d float32) {

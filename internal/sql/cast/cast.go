@@ -1,4 +1,10 @@
-package sql
+// Package cast answers: what does a cast to a type of pgvector become?
+//
+// Casts to pgvector's types become calls of functions of ours (package coltype registers them), before the engine sees them:
+// it drops a cast between types that are one but for their names, and knows no numbers of dimensions. So do casts to
+// FLOAT[], which may come from a vector. Left alone are casts to lists of these types, and a bare BIT, which is the
+// engine's, of any length.
+package cast
 
 import (
 	"fmt"
@@ -12,53 +18,45 @@ import (
 	"github.com/overlakedb/overlake/internal/vec/pgvector"
 )
 
-// Casts to pgvector's types become calls of functions of ours, before the engine sees them: it drops a cast between types
-// that are one but for their names, and knows no numbers of dimensions. So do casts to FLOAT[], which may come from a vector.
-// Left alone are casts to lists of these types, and a bare BIT, which is the engine's, of any length.
+// Types are the types whose casts are rewritten.
+var Types = map[string]bool{"vector": true, "halfvec": true, "sparsevec": true, "bit": true}
 
-// castTypes are the types whose casts are rewritten.
-var castTypes = map[string]bool{"vector": true, "halfvec": true, "sparsevec": true, "bit": true}
-
-// castType is the type that a word names, when it is one of them.
-func castType(t lex.Token) (string, bool) {
+// Type is the type that a word names, when it is one of them.
+func Type(t lex.Token) (string, bool) {
 	if !t.IsIdent() {
 		return "", false
 	}
 	name := strings.ToLower(t.Name())
-	return name, castTypes[name]
+	return name, Types[name]
 }
 
-// casts makes one pass for casts to pgvector's types.
-func (q *statement) casts(w *rewriting) error {
-	tokens, err := lex.Tokens(w.text)
-	if err != nil {
-		return err
-	}
+// Edits are those that a text needs for its casts to pgvector's types.
+func Edits(text string, tokens []lex.Token) ([]lex.Edit, error) {
 	var edits []lex.Edit
 	// The last one first: of casts of casts, the outer one's words go around those of the inner one.
 	for i := len(tokens) - 1; i >= 0; i-- {
 		t := tokens[i]
 		var e []lex.Edit
-		switch typ, ok := castType(t); {
+		var err error
+		switch typ, ok := Type(t); {
 		case ok && i > 0:
-			e, err = castEdits(w.text, tokens, i, typ)
-		case i > 0 && floatList(tokens, i):
+			e, err = castEdits(text, tokens, i, typ)
+		case i > 0 && FloatList(tokens, i):
 			e = around(tokens, i, i+2, coltype.FloatsFunction)
 		}
 		if err != nil {
-			return err
+			return nil, err
 		}
 		edits = append(edits, e...)
 	}
-	w.splice(edits)
-	return nil
+	return edits, nil
 }
 
-// isBits reports whether a word is a bit string: B'101'.
-func isBits(t lex.Token) bool { return t.Kind == lex.String && (t.Text[0] == 'B' || t.Text[0] == 'b') }
+// IsBits reports whether a word is a bit string: B'101'.
+func IsBits(t lex.Token) bool { return t.Kind == lex.String && (t.Text[0] == 'B' || t.Text[0] == 'b') }
 
-// bits is a bit string as the engine reads it: it takes B'101' for the text b101, and has no literal for no bits.
-func bits(text string, t lex.Token) (string, error) {
+// Bits is a bit string as the engine reads it: it takes B'101' for the text b101, and has no literal for no bits.
+func Bits(text string, t lex.Token) (string, error) {
 	digits := t.Value()
 	if _, err := pgvector.PackBits(digits, nil); err != nil {
 		return "", lex.Errorf(text, t.Start, "%s", err.Error())
@@ -69,8 +67,8 @@ func bits(text string, t lex.Token) (string, error) {
 	return "'" + digits + "'::BIT", nil
 }
 
-// floatList reports whether FLOAT[] begins at a word.
-func floatList(tokens []lex.Token, i int) bool {
+// FloatList reports whether FLOAT[] begins at a word.
+func FloatList(tokens []lex.Token, i int) bool {
 	if !tokens[i].Is("FLOAT") && !tokens[i].Is("REAL") && !tokens[i].Is("FLOAT4") || i+2 >= len(tokens) {
 		return false
 	}
@@ -93,7 +91,7 @@ func around(tokens []lex.Token, first, last int, function string) []lex.Edit {
 	from, end := -1, tokens[last].End
 	switch p := tokens[first-1]; {
 	case p.Text == "::":
-		from = operand(tokens, first-2)
+		from = lex.Operand(tokens, first-2)
 	case p.Is("AS"):
 		if from = castOf(tokens, last); from >= 0 {
 			end = tokens[last+1].End
@@ -122,7 +120,7 @@ func castEdits(text string, tokens []lex.Token, i int, typ string) ([]lex.Edit, 
 		if !cast && !as && !literal {
 			return nil, nil // a function of this name, or no type at all
 		}
-		n, err := modifier(text, tokens[i], typ, args)
+		n, err := Modifier(text, tokens[i], typ, args)
 		if err != nil {
 			return nil, err
 		}
@@ -139,7 +137,7 @@ func castEdits(text string, tokens []lex.Token, i int, typ string) ([]lex.Edit, 
 	case typ == "bit" && dim == "":
 		return nil, nil
 	case cast:
-		from = operand(tokens, i-2)
+		from = lex.Operand(tokens, i-2)
 	case as:
 		if from = castOf(tokens, last); from < 0 {
 			return nil, nil
@@ -170,8 +168,8 @@ func castEdits(text string, tokens []lex.Token, i int, typ string) ([]lex.Edit, 
 	return edits, nil
 }
 
-// modifier reads n of T(n).
-func modifier(text string, at lex.Token, typ string, args [][]lex.Token) (int64, error) {
+// Modifier reads n of T(n).
+func Modifier(text string, at lex.Token, typ string, args [][]lex.Token) (int64, error) {
 	bad := func(message string) error { return lex.Errorf(text, at.Start, "%s", message) }
 	check := func(n int64) (int64, error) {
 		if err := pgvector.CheckModifier(typ, n); err != nil {
@@ -202,12 +200,12 @@ func modifier(text string, at lex.Token, typ string, args [][]lex.Token) (int64,
 	return 0, bad("type modifiers must be simple constants or identifiers")
 }
 
-// refusedCast is the error of a cast for which the engine finds that none of our functions takes such an argument; nil when
+// Refused is the error of a cast for which the engine finds that none of our functions takes such an argument; nil when
 // the engine says something else.
-func refusedCast(e *engine.SQLError) error {
+func Refused(e *engine.SQLError) error {
 	call, ours := strings.CutPrefix(e.Call, "overlake_")
 	name, args, _ := strings.Cut(strings.TrimPrefix(call, "assign_"), "(")
-	if e.Subtype != "NO_MATCHING_FUNCTION" || !ours || !castTypes[name] {
+	if e.Subtype != "NO_MATCHING_FUNCTION" || !ours || !Types[name] {
 		return nil
 	}
 	from, _, _ := strings.Cut(strings.TrimSuffix(args, ")"), ", INTEGER")
