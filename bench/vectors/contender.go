@@ -93,6 +93,7 @@ const (
 	graphTQ4  = "hnsw_tq4"
 	inverted  = "ivf"
 	exactScan = "scan"
+	asBuilt   = "default" // the curve of one point of what an index does unless told otherwise
 	codesOnly = "codes "
 )
 
@@ -121,6 +122,20 @@ func contenders(s *points.Set) []*contender {
 		{name: exactScan, program: "overlake", ours: true, filters: true, most: 100, build: worker.Words{"kind": "scan"}, efforts: []effort{{}}},
 		{name: "FAISS IVF,Flat", program: "faiss", build: worker.Words{"factory": "IVF" + inLists + ",Flat"}, efforts: along("probes", upTo(probes), nil)},
 	}
+	for _, l := range []struct {
+		code, rerank string
+		depths       []int
+		filters      bool
+	}{
+		{"tq4", "float32", []int{12, 20, 32}, true}, {"bit1", "float32", []int{40, 80, 160}, true}, {"bit1", "tq8", []int{40, 80, 160}, false}, {"tq8", "none", nil, false},
+	} {
+		c := &contender{name: inverted + " " + l.code + "+" + l.rerank, program: "overlake", ours: true, filters: l.filters,
+			build: worker.Words{"kind": "lists", "lists": inLists, "code": l.code, "rerank": l.rerank}}
+		if c.efforts = across("probes", upTo(probes), "rerank", l.depths...); l.depths == nil {
+			c.efforts = along("probes", upTo(probes), nil)
+		}
+		out = append(out, c)
+	}
 	for _, bits := range [][2]int{{2, 4}, {4, 2}} { // dimensions of a subquantizer of 4 bits
 		if s.Dim%bits[0] == 0 {
 			sub := s.Dim / bits[0]
@@ -128,7 +143,12 @@ func contenders(s *points.Set) []*contender {
 				build: worker.Words{"factory": fmt.Sprintf("IVF%s,PQ%dx4fs,RFlat", inLists, sub)}, efforts: across("probes", upTo(probes), "rerank", 2, 4, 8, 16)})
 		}
 	}
-	if n >= 10_000 {
+	for _, c := range out {
+		if c.ours && c.name != exactScan {
+			c.efforts = append(c.efforts, effort{curve: asBuilt})
+		}
+	}
+	if n >= 10_000 && n < 1_000_000 { // above, its builds would take longer than all others together
 		sub := strconv.Itoa(s.Dim / 8)
 		out = append(out,
 			&contender{name: "LanceDB IVF_PQ", program: "lancedb", most: 50,

@@ -8,7 +8,7 @@ import (
 
 // point is one measured effort of one contender.
 type point struct {
-	Set       string  `json:"set"`
+	place
 	Queries   string  `json:"queries,omitempty"` // the list of queries, when it is not the one like the rows
 	Filter    string  `json:"filter,omitempty"`
 	Contender string  `json:"contender"`
