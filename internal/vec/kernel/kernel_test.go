@@ -297,3 +297,40 @@ func TestHighest(t *testing.T) {
 	mustPanic("a row of no whole chunk", func() { kernel.DotU8(make([]int8, 65), make([]byte, 65), make([]int32, 1)) })
 	mustPanic("short output of Select", func() { kernel.Select(x, 1, make([]uint32, 7)) })
 }
+
+// TestNoAllocations: what callers keep on the stack stays there.
+func TestNoAllocations(t *testing.T) {
+	levels(t, func(t *testing.T) {
+		rows, codes := make([]float32, 16*100), make([]byte, 64*100)
+		for name, call := range map[string]func(){
+			"L2At": func() {
+				var q [16]float32
+				var out [9]float32
+				ids := [9]uint32{1, 5, 99}
+				kernel.L2At(q[:], rows, ids[:], out[:])
+			},
+			"DotU8": func() {
+				var q [64]int8
+				var out [100]int32
+				kernel.DotU8(q[:], codes, out[:])
+			},
+			"ScanBlock": func() {
+				var tables [64]byte
+				var out [kernel.BlockRows]uint32
+				kernel.ScanBlock(tables[:], codes[:128], &out)
+			},
+			"Hadamard": func() {
+				var x [512]float32
+				kernel.Hadamard(x[:])
+			},
+			"Select": func() {
+				var out [1600]uint32
+				kernel.Select(rows, 1, out[:])
+			},
+		} {
+			if n := testing.AllocsPerRun(10, call); n != 0 {
+				t.Errorf("%s allocates %v times", name, n)
+			}
+		}
+	})
+}

@@ -128,13 +128,7 @@ func readHalf(k *kernel, at operand.Mem, tail bool) reg.VecVirtual {
 		k.g.VMOVDQU16_Z(at, reg.K1, h)
 		k.g.VCVTPH2PS(h, v)
 	} else {
-		if k.bytes == 64 {
-			h := k.g.YMM()
-			k.g.VMOVDQU(at, h)
-			k.g.VCVTPH2PS(h, v)
-		} else {
-			k.g.VCVTPH2PS(at, v)
-		}
+		k.g.VCVTPH2PS(at, v)
 	}
 	return v
 }
