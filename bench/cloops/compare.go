@@ -16,7 +16,7 @@ import (
 
 // Row is one kernel at one dimension, in nanoseconds of processor time for one vector. What this machine cannot run is 0.
 type Row struct {
-	Kernel string  `json:"kernel"` // as in package kernel; near is 24 KiB in order, hot 256 KiB in order, cold random rows of 256 MiB
+	Kernel string  `json:"kernel"` // as in package kernel; near is 24 KiB in order, hot 256 KiB, stream 256 MiB, cold random rows of 256 MiB
 	Dim    int     `json:"dim"`    // elements, or bits
 	AVX512 float64 `json:"avx512"`
 	AVX2   float64 `json:"avx2"`
@@ -29,7 +29,9 @@ const (
 	nearBytes = 24 << 10
 	hotBytes  = 256 << 10
 	coldBytes = 256 << 20
-	batch     = 32 // rows of a call by id
+
+	streamBytes = 1 << 20 // of a call
+	batch       = 32      // rows of a call by number
 
 	rounds = 9
 	slice  = 1_000_000 // nanoseconds of one measurement
@@ -61,6 +63,15 @@ func Compare() []Row {
 			q, x := floats[len(floats)-d:], floats[:n*d]
 			out = append(out, measure(k.name, d, n, func() { k.ours(q, x, results[:n]) }, func() { k.c(q, x, results[:n]) }))
 		}
+	}
+	for _, d := range dims {
+		n, at := streamBytes/4/d, 0
+		q := floats[:d]
+		next := func() []float32 {
+			at = (at + n*d) % (len(floats) - n*d)
+			return floats[at:][:n*d]
+		}
+		out = append(out, measure("L2 stream", d, n, func() { kernel.L2(q, next(), results[:n]) }, func() { L2(q, next(), results[:n]) }))
 	}
 	ids := make([]uint32, 1<<18)
 	for _, k := range []struct {
@@ -199,9 +210,16 @@ func measure(name string, dim, vectors int, ours, loop func()) Row {
 func Table(rows []Row) string {
 	var b strings.Builder
 	b.WriteString("| kernel | d | AVX-512 ns | AVX2 ns | C ns | plain Go ns | AVX-512 / C | AVX2 / C | AVX2 / plain Go |\n|---|---:|---:|---:|---:|---:|---:|---:|---:|\n")
+	number := func(form string, v float64) string {
+		if v == 0 {
+			return ""
+		}
+		return fmt.Sprintf(form, v)
+	}
 	for _, r := range rows {
-		fmt.Fprintf(&b, "| %s | %d | %.2f | %.2f | %.2f | %.1f | %.2f | %.2f | %.1f |\n",
-			r.Kernel, r.Dim, r.AVX512, r.AVX2, r.C, r.Plain, over(r.C, r.AVX512), over(r.C, r.AVX2), over(r.Plain, r.AVX2))
+		fmt.Fprintf(&b, "| %s | %d | %s | %s | %s | %s | %s | %s | %s |\n", r.Kernel, r.Dim,
+			number("%.2f", r.AVX512), number("%.2f", r.AVX2), number("%.2f", r.C), number("%.1f", r.Plain),
+			number("%.2f", over(r.C, r.AVX512)), number("%.2f", over(r.C, r.AVX2)), number("%.1f", over(r.Plain, r.AVX2)))
 	}
 	return b.String()
 }

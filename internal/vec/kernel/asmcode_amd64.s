@@ -39,20 +39,18 @@ GLOBL counts<>(SB), RODATA|NOPTR, $16
 // func dotU8AVX512(query *int8, rows *byte, ids *uint32, n int, stride int, out *int32)
 // Requires: AVX, AVX2, AVX512F, MMX+
 TEXT ·dotU8AVX512(SB), $0-48
-	MOVQ query+0(FP), AX
-	MOVQ ids+16(FP), CX
-	MOVQ n+24(FP), DX
-	MOVQ out+40(FP), BX
-	MOVQ stride+32(FP), SI
-	MOVQ rows+8(FP), R11
-	SUBQ SI, R11
+	MOVQ  query+0(FP), AX
+	MOVQ  ids+16(FP), CX
+	MOVQ  n+24(FP), DX
+	MOVQ  out+40(FP), BX
+	MOVQ  stride+32(FP), SI
+	TESTQ CX, CX
+	JZ    inorder2
 
-	// Four rows at once.
+	// Four rows of the list at once.
 four1:
 	CMPQ  DX, $0x04
 	JL    one4
-	TESTQ CX, CX
-	JZ    inorder2
 	MOVQ  rows+8(FP), DI
 	MOVL  (CX), R8
 	IMULQ stride+32(FP), R8
@@ -104,9 +102,9 @@ asked9:
 	VPXORD Z7, Z7, Z7
 	MOVQ   $0x00000080, DI
 	CMPQ   DI, SI
-	JG     over11
+	JG     over10
 
-loop10:
+asking11:
 	VMOVUPS    -128(AX)(DI*1), Z8
 	VMOVDQU64  -128(R8)(DI*1), Z9
 	VPDPBUSD   Z8, Z9, Z0
@@ -135,33 +133,9 @@ loop10:
 	PREFETCHT0 -64(R15)(DI*1)
 	ADDQ       $+128, DI
 	CMPQ       DI, SI
-	JLE        loop10
-
-over11:
-	SUBQ $+128, DI
-	JMP  summed8
-
-inorder2:
-	ADDQ stride+32(FP), R11
-	MOVQ R11, R8
-	ADDQ stride+32(FP), R11
-	MOVQ R11, R9
-	ADDQ stride+32(FP), R11
-	MOVQ R11, R10
-	ADDQ stride+32(FP), R11
-
-ready3:
-	VPXORD Z0, Z0, Z0
-	VPXORD Z1, Z1, Z1
-	VPXORD Z2, Z2, Z2
-	VPXORD Z3, Z3, Z3
-	VPXORD Z4, Z4, Z4
-	VPXORD Z5, Z5, Z5
-	VPXORD Z6, Z6, Z6
-	VPXORD Z7, Z7, Z7
-	MOVQ   $0x00000080, DI
-	CMPQ   DI, SI
-	JG     over13
+	JG         over10
+	CMPQ       DI, $0x00000200
+	JLE        asking11
 
 loop12:
 	VMOVUPS   -128(AX)(DI*1), Z8
@@ -186,14 +160,54 @@ loop12:
 	CMPQ      DI, SI
 	JLE       loop12
 
+over10:
+	SUBQ $+128, DI
+	JMP  summed8
+
+ready3:
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	VPXORD Z4, Z4, Z4
+	VPXORD Z5, Z5, Z5
+	VPXORD Z6, Z6, Z6
+	VPXORD Z7, Z7, Z7
+	MOVQ   $0x00000080, DI
+	CMPQ   DI, SI
+	JG     over13
+
+loop14:
+	VMOVUPS   -128(AX)(DI*1), Z8
+	VMOVDQU64 -128(R8)(DI*1), Z9
+	VPDPBUSD  Z8, Z9, Z0
+	VMOVDQU64 -128(R9)(DI*1), Z9
+	VPDPBUSD  Z8, Z9, Z2
+	VMOVDQU64 -128(R10)(DI*1), Z9
+	VPDPBUSD  Z8, Z9, Z4
+	VMOVDQU64 -128(R11)(DI*1), Z9
+	VPDPBUSD  Z8, Z9, Z6
+	VMOVUPS   -64(AX)(DI*1), Z8
+	VMOVDQU64 -64(R8)(DI*1), Z9
+	VPDPBUSD  Z8, Z9, Z1
+	VMOVDQU64 -64(R9)(DI*1), Z9
+	VPDPBUSD  Z8, Z9, Z3
+	VMOVDQU64 -64(R10)(DI*1), Z9
+	VPDPBUSD  Z8, Z9, Z5
+	VMOVDQU64 -64(R11)(DI*1), Z9
+	VPDPBUSD  Z8, Z9, Z7
+	ADDQ      $+128, DI
+	CMPQ      DI, SI
+	JLE       loop14
+
 over13:
 	SUBQ $+128, DI
 
 summed8:
-chunk14:
+chunk15:
 	ADDQ      $+64, DI
 	CMPQ      DI, SI
-	JG        chunks15
+	JG        chunks16
 	VMOVUPS   -64(AX)(DI*1), Z8
 	VMOVDQU64 -64(R8)(DI*1), Z9
 	VPDPBUSD  Z8, Z9, Z0
@@ -203,9 +217,9 @@ chunk14:
 	VPDPBUSD  Z8, Z9, Z4
 	VMOVDQU64 -64(R11)(DI*1), Z9
 	VPDPBUSD  Z8, Z9, Z6
-	JMP       chunk14
+	JMP       chunk15
 
-chunks15:
+chunks16:
 	SUBQ          $+64, DI
 	VPADDD        Z1, Z0, Z0
 	VPADDD        Z3, Z2, Z2
@@ -227,10 +241,114 @@ chunks15:
 	VMOVDQU       X1, (BX)
 	ADDQ          $0x10, BX
 	SUBQ          $0x04, DX
-	TESTQ         CX, CX
-	JZ            four1
 	ADDQ          $0x10, CX
 	JMP           four1
+
+	// Rows in order.
+inorder2:
+	MOVQ  rows+8(FP), R11
+	MOVQ  DX, R12
+	SHRQ  $0x02, R12
+	JZ    over18
+	MOVQ  R12, R13
+	IMULQ SI, R13
+	MOVQ  R11, R8
+	LEAQ  (R8)(R13*1), R9
+	LEAQ  (R9)(R13*1), R10
+	LEAQ  (R10)(R13*1), R11
+	MOVQ  R12, R13
+	SHLQ  $0x02, R13
+	LEAQ  (R13)(R13*2), R14
+
+quarters17:
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	VPXORD Z4, Z4, Z4
+	VPXORD Z5, Z5, Z5
+	VPXORD Z6, Z6, Z6
+	VPXORD Z7, Z7, Z7
+	MOVQ   $0x00000080, DI
+	CMPQ   DI, SI
+	JG     over19
+
+loop20:
+	VMOVUPS   -128(AX)(DI*1), Z8
+	VMOVDQU64 -128(R8)(DI*1), Z9
+	VPDPBUSD  Z8, Z9, Z0
+	VMOVDQU64 -128(R9)(DI*1), Z9
+	VPDPBUSD  Z8, Z9, Z2
+	VMOVDQU64 -128(R10)(DI*1), Z9
+	VPDPBUSD  Z8, Z9, Z4
+	VMOVDQU64 -128(R11)(DI*1), Z9
+	VPDPBUSD  Z8, Z9, Z6
+	VMOVUPS   -64(AX)(DI*1), Z8
+	VMOVDQU64 -64(R8)(DI*1), Z9
+	VPDPBUSD  Z8, Z9, Z1
+	VMOVDQU64 -64(R9)(DI*1), Z9
+	VPDPBUSD  Z8, Z9, Z3
+	VMOVDQU64 -64(R10)(DI*1), Z9
+	VPDPBUSD  Z8, Z9, Z5
+	VMOVDQU64 -64(R11)(DI*1), Z9
+	VPDPBUSD  Z8, Z9, Z7
+	ADDQ      $+128, DI
+	CMPQ      DI, SI
+	JLE       loop20
+
+over19:
+	SUBQ $+128, DI
+
+chunk21:
+	ADDQ      $+64, DI
+	CMPQ      DI, SI
+	JG        chunks22
+	VMOVUPS   -64(AX)(DI*1), Z8
+	VMOVDQU64 -64(R8)(DI*1), Z9
+	VPDPBUSD  Z8, Z9, Z0
+	VMOVDQU64 -64(R9)(DI*1), Z9
+	VPDPBUSD  Z8, Z9, Z2
+	VMOVDQU64 -64(R10)(DI*1), Z9
+	VPDPBUSD  Z8, Z9, Z4
+	VMOVDQU64 -64(R11)(DI*1), Z9
+	VPDPBUSD  Z8, Z9, Z6
+	JMP       chunk21
+
+chunks22:
+	SUBQ          $+64, DI
+	VPADDD        Z1, Z0, Z0
+	VPADDD        Z3, Z2, Z2
+	VPADDD        Z5, Z4, Z4
+	VPADDD        Z7, Z6, Z6
+	VEXTRACTI64X4 $0x01, Z0, Y1
+	VPADDD        Y1, Y0, Y1
+	VEXTRACTI64X4 $0x01, Z2, Y0
+	VPADDD        Y0, Y2, Y0
+	VEXTRACTI64X4 $0x01, Z4, Y2
+	VPADDD        Y2, Y4, Y2
+	VEXTRACTI64X4 $0x01, Z6, Y3
+	VPADDD        Y3, Y6, Y3
+	VPHADDD       Y0, Y1, Y0
+	VPHADDD       Y3, Y2, Y1
+	VPHADDD       Y1, Y0, Y0
+	VEXTRACTI128  $0x01, Y0, X1
+	VPADDD        X1, X0, X1
+	VMOVD         X1, (BX)
+	VPEXTRD       $0x01, X1, (BX)(R13*1)
+	VPEXTRD       $0x02, X1, (BX)(R13*2)
+	VPEXTRD       $0x03, X1, (BX)(R14*1)
+	ADDQ          $0x04, BX
+	ADDQ          SI, R8
+	ADDQ          SI, R9
+	ADDQ          SI, R10
+	ADDQ          SI, R11
+	DECQ          R12
+	JNZ           quarters17
+	ADDQ          R14, BX
+	ANDQ          $0x03, DX
+
+over18:
+	SUBQ SI, R11
 
 	// What is left, row by row.
 one4:
@@ -255,9 +373,9 @@ oneready6:
 	VPXORD Z3, Z3, Z3
 	MOVQ   $0x00000100, DI
 	CMPQ   DI, SI
-	JG     over17
+	JG     over23
 
-loop16:
+loop24:
 	VMOVUPS   -256(AX)(DI*1), Z4
 	VMOVDQU64 -256(R11)(DI*1), Z5
 	VPDPBUSD  Z4, Z5, Z0
@@ -272,21 +390,21 @@ loop16:
 	VPDPBUSD  Z4, Z5, Z3
 	ADDQ      $+256, DI
 	CMPQ      DI, SI
-	JLE       loop16
+	JLE       loop24
 
-over17:
+over23:
 	SUBQ $+256, DI
 
-chunk18:
+chunk25:
 	ADDQ      $+64, DI
 	CMPQ      DI, SI
-	JG        chunks19
+	JG        chunks26
 	VMOVUPS   -64(AX)(DI*1), Z4
 	VMOVDQU64 -64(R11)(DI*1), Z5
 	VPDPBUSD  Z4, Z5, Z0
-	JMP       chunk18
+	JMP       chunk25
 
-chunks19:
+chunks26:
 	SUBQ          $+64, DI
 	VPADDD        Z2, Z0, Z0
 	VPADDD        Z3, Z1, Z1
@@ -317,15 +435,13 @@ TEXT ·dot4AVX512(SB), $0-56
 	MOVQ            levels+48(FP), DI
 	VBROADCASTI32X4 (DI), Z0
 	VMOVDQU64       nibbles<>+0(SB), Z1
-	MOVQ            rows+8(FP), R11
-	SUBQ            SI, R11
+	TESTQ           CX, CX
+	JZ              inorder28
 
-	// Four rows at once.
-four20:
+	// Four rows of the list at once.
+four27:
 	CMPQ  DX, $0x04
-	JL    one23
-	TESTQ CX, CX
-	JZ    inorder21
+	JL    one30
 	MOVQ  rows+8(FP), DI
 	MOVL  (CX), R8
 	IMULQ stride+32(FP), R8
@@ -340,33 +456,33 @@ four20:
 	IMULQ stride+32(FP), R11
 	ADDQ  DI, R11
 	CMPQ  stride+32(FP), $0x00000400
-	JL    ready22
+	JL    ready29
 	MOVQ  R8, R12
 	MOVQ  R9, R13
 	MOVQ  R10, R14
 	MOVQ  R11, R15
 	CMPQ  DX, $+5
-	JL    asked28
+	JL    asked35
 	MOVL  16(CX), R12
 	IMULQ stride+32(FP), R12
 	ADDQ  DI, R12
 	CMPQ  DX, $+6
-	JL    asked28
+	JL    asked35
 	MOVL  20(CX), R13
 	IMULQ stride+32(FP), R13
 	ADDQ  DI, R13
 	CMPQ  DX, $+7
-	JL    asked28
+	JL    asked35
 	MOVL  24(CX), R14
 	IMULQ stride+32(FP), R14
 	ADDQ  DI, R14
 	CMPQ  DX, $+8
-	JL    asked28
+	JL    asked35
 	MOVL  28(CX), R15
 	IMULQ stride+32(FP), R15
 	ADDQ  DI, R15
 
-asked28:
+asked35:
 	VPXORD Z2, Z2, Z2
 	VPXORD Z3, Z3, Z3
 	VPXORD Z4, Z4, Z4
@@ -377,9 +493,9 @@ asked28:
 	VPXORD Z9, Z9, Z9
 	MOVQ   $0x00000040, DI
 	CMPQ   DI, SI
-	JG     over30
+	JG     over36
 
-loop29:
+asking37:
 	VMOVUPS         -128(AX)(DI*2), Z10
 	VBROADCASTI64X4 -64(R8)(DI*1), Z11
 	VPSRLVQ         Z1, Z11, Z11
@@ -420,35 +536,11 @@ loop29:
 	VPDPBUSD        Z10, Z11, Z9
 	ADDQ            $+64, DI
 	CMPQ            DI, SI
-	JLE             loop29
+	JG              over36
+	CMPQ            DI, $0x00000200
+	JLE             asking37
 
-over30:
-	SUBQ $+64, DI
-	JMP  summed27
-
-inorder21:
-	ADDQ stride+32(FP), R11
-	MOVQ R11, R8
-	ADDQ stride+32(FP), R11
-	MOVQ R11, R9
-	ADDQ stride+32(FP), R11
-	MOVQ R11, R10
-	ADDQ stride+32(FP), R11
-
-ready22:
-	VPXORD Z2, Z2, Z2
-	VPXORD Z3, Z3, Z3
-	VPXORD Z4, Z4, Z4
-	VPXORD Z5, Z5, Z5
-	VPXORD Z6, Z6, Z6
-	VPXORD Z7, Z7, Z7
-	VPXORD Z8, Z8, Z8
-	VPXORD Z9, Z9, Z9
-	MOVQ   $0x00000040, DI
-	CMPQ   DI, SI
-	JG     over32
-
-loop31:
+loop38:
 	VMOVUPS         -128(AX)(DI*2), Z10
 	VBROADCASTI64X4 -64(R8)(DI*1), Z11
 	VPSRLVQ         Z1, Z11, Z11
@@ -485,16 +577,72 @@ loop31:
 	VPDPBUSD        Z10, Z11, Z9
 	ADDQ            $+64, DI
 	CMPQ            DI, SI
-	JLE             loop31
+	JLE             loop38
 
-over32:
+over36:
+	SUBQ $+64, DI
+	JMP  summed34
+
+ready29:
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	VPXORD Z4, Z4, Z4
+	VPXORD Z5, Z5, Z5
+	VPXORD Z6, Z6, Z6
+	VPXORD Z7, Z7, Z7
+	VPXORD Z8, Z8, Z8
+	VPXORD Z9, Z9, Z9
+	MOVQ   $0x00000040, DI
+	CMPQ   DI, SI
+	JG     over39
+
+loop40:
+	VMOVUPS         -128(AX)(DI*2), Z10
+	VBROADCASTI64X4 -64(R8)(DI*1), Z11
+	VPSRLVQ         Z1, Z11, Z11
+	VPERMB          Z0, Z11, Z11
+	VPDPBUSD        Z10, Z11, Z2
+	VBROADCASTI64X4 -64(R9)(DI*1), Z11
+	VPSRLVQ         Z1, Z11, Z11
+	VPERMB          Z0, Z11, Z11
+	VPDPBUSD        Z10, Z11, Z4
+	VBROADCASTI64X4 -64(R10)(DI*1), Z11
+	VPSRLVQ         Z1, Z11, Z11
+	VPERMB          Z0, Z11, Z11
+	VPDPBUSD        Z10, Z11, Z6
+	VBROADCASTI64X4 -64(R11)(DI*1), Z11
+	VPSRLVQ         Z1, Z11, Z11
+	VPERMB          Z0, Z11, Z11
+	VPDPBUSD        Z10, Z11, Z8
+	VMOVUPS         -64(AX)(DI*2), Z10
+	VBROADCASTI64X4 -32(R8)(DI*1), Z11
+	VPSRLVQ         Z1, Z11, Z11
+	VPERMB          Z0, Z11, Z11
+	VPDPBUSD        Z10, Z11, Z3
+	VBROADCASTI64X4 -32(R9)(DI*1), Z11
+	VPSRLVQ         Z1, Z11, Z11
+	VPERMB          Z0, Z11, Z11
+	VPDPBUSD        Z10, Z11, Z5
+	VBROADCASTI64X4 -32(R10)(DI*1), Z11
+	VPSRLVQ         Z1, Z11, Z11
+	VPERMB          Z0, Z11, Z11
+	VPDPBUSD        Z10, Z11, Z7
+	VBROADCASTI64X4 -32(R11)(DI*1), Z11
+	VPSRLVQ         Z1, Z11, Z11
+	VPERMB          Z0, Z11, Z11
+	VPDPBUSD        Z10, Z11, Z9
+	ADDQ            $+64, DI
+	CMPQ            DI, SI
+	JLE             loop40
+
+over39:
 	SUBQ $+64, DI
 
-summed27:
-chunk33:
+summed34:
+chunk41:
 	ADDQ            $+32, DI
 	CMPQ            DI, SI
-	JG              chunks34
+	JG              chunks42
 	VMOVUPS         -64(AX)(DI*2), Z10
 	VBROADCASTI64X4 -32(R8)(DI*1), Z11
 	VPSRLVQ         Z1, Z11, Z11
@@ -512,9 +660,9 @@ chunk33:
 	VPSRLVQ         Z1, Z11, Z11
 	VPERMB          Z0, Z11, Z11
 	VPDPBUSD        Z10, Z11, Z8
-	JMP             chunk33
+	JMP             chunk41
 
-chunks34:
+chunks42:
 	SUBQ          $+32, DI
 	VPADDD        Z3, Z2, Z2
 	VPADDD        Z5, Z4, Z4
@@ -536,37 +684,165 @@ chunks34:
 	VMOVDQU       X3, (BX)
 	ADDQ          $0x10, BX
 	SUBQ          $0x04, DX
-	TESTQ         CX, CX
-	JZ            four20
 	ADDQ          $0x10, CX
-	JMP           four20
+	JMP           four27
+
+	// Rows in order.
+inorder28:
+	MOVQ  rows+8(FP), R11
+	MOVQ  DX, R12
+	SHRQ  $0x02, R12
+	JZ    over44
+	MOVQ  R12, R13
+	IMULQ SI, R13
+	MOVQ  R11, R8
+	LEAQ  (R8)(R13*1), R9
+	LEAQ  (R9)(R13*1), R10
+	LEAQ  (R10)(R13*1), R11
+	MOVQ  R12, R13
+	SHLQ  $0x02, R13
+	LEAQ  (R13)(R13*2), R14
+
+quarters43:
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	VPXORD Z4, Z4, Z4
+	VPXORD Z5, Z5, Z5
+	VPXORD Z6, Z6, Z6
+	VPXORD Z7, Z7, Z7
+	VPXORD Z8, Z8, Z8
+	VPXORD Z9, Z9, Z9
+	MOVQ   $0x00000040, DI
+	CMPQ   DI, SI
+	JG     over45
+
+loop46:
+	VMOVUPS         -128(AX)(DI*2), Z10
+	VBROADCASTI64X4 -64(R8)(DI*1), Z11
+	VPSRLVQ         Z1, Z11, Z11
+	VPERMB          Z0, Z11, Z11
+	VPDPBUSD        Z10, Z11, Z2
+	VBROADCASTI64X4 -64(R9)(DI*1), Z11
+	VPSRLVQ         Z1, Z11, Z11
+	VPERMB          Z0, Z11, Z11
+	VPDPBUSD        Z10, Z11, Z4
+	VBROADCASTI64X4 -64(R10)(DI*1), Z11
+	VPSRLVQ         Z1, Z11, Z11
+	VPERMB          Z0, Z11, Z11
+	VPDPBUSD        Z10, Z11, Z6
+	VBROADCASTI64X4 -64(R11)(DI*1), Z11
+	VPSRLVQ         Z1, Z11, Z11
+	VPERMB          Z0, Z11, Z11
+	VPDPBUSD        Z10, Z11, Z8
+	VMOVUPS         -64(AX)(DI*2), Z10
+	VBROADCASTI64X4 -32(R8)(DI*1), Z11
+	VPSRLVQ         Z1, Z11, Z11
+	VPERMB          Z0, Z11, Z11
+	VPDPBUSD        Z10, Z11, Z3
+	VBROADCASTI64X4 -32(R9)(DI*1), Z11
+	VPSRLVQ         Z1, Z11, Z11
+	VPERMB          Z0, Z11, Z11
+	VPDPBUSD        Z10, Z11, Z5
+	VBROADCASTI64X4 -32(R10)(DI*1), Z11
+	VPSRLVQ         Z1, Z11, Z11
+	VPERMB          Z0, Z11, Z11
+	VPDPBUSD        Z10, Z11, Z7
+	VBROADCASTI64X4 -32(R11)(DI*1), Z11
+	VPSRLVQ         Z1, Z11, Z11
+	VPERMB          Z0, Z11, Z11
+	VPDPBUSD        Z10, Z11, Z9
+	ADDQ            $+64, DI
+	CMPQ            DI, SI
+	JLE             loop46
+
+over45:
+	SUBQ $+64, DI
+
+chunk47:
+	ADDQ            $+32, DI
+	CMPQ            DI, SI
+	JG              chunks48
+	VMOVUPS         -64(AX)(DI*2), Z10
+	VBROADCASTI64X4 -32(R8)(DI*1), Z11
+	VPSRLVQ         Z1, Z11, Z11
+	VPERMB          Z0, Z11, Z11
+	VPDPBUSD        Z10, Z11, Z2
+	VBROADCASTI64X4 -32(R9)(DI*1), Z11
+	VPSRLVQ         Z1, Z11, Z11
+	VPERMB          Z0, Z11, Z11
+	VPDPBUSD        Z10, Z11, Z4
+	VBROADCASTI64X4 -32(R10)(DI*1), Z11
+	VPSRLVQ         Z1, Z11, Z11
+	VPERMB          Z0, Z11, Z11
+	VPDPBUSD        Z10, Z11, Z6
+	VBROADCASTI64X4 -32(R11)(DI*1), Z11
+	VPSRLVQ         Z1, Z11, Z11
+	VPERMB          Z0, Z11, Z11
+	VPDPBUSD        Z10, Z11, Z8
+	JMP             chunk47
+
+chunks48:
+	SUBQ          $+32, DI
+	VPADDD        Z3, Z2, Z2
+	VPADDD        Z5, Z4, Z4
+	VPADDD        Z7, Z6, Z6
+	VPADDD        Z9, Z8, Z8
+	VEXTRACTI64X4 $0x01, Z2, Y3
+	VPADDD        Y3, Y2, Y3
+	VEXTRACTI64X4 $0x01, Z4, Y2
+	VPADDD        Y2, Y4, Y2
+	VEXTRACTI64X4 $0x01, Z6, Y4
+	VPADDD        Y4, Y6, Y4
+	VEXTRACTI64X4 $0x01, Z8, Y5
+	VPADDD        Y5, Y8, Y5
+	VPHADDD       Y2, Y3, Y2
+	VPHADDD       Y5, Y4, Y3
+	VPHADDD       Y3, Y2, Y2
+	VEXTRACTI128  $0x01, Y2, X3
+	VPADDD        X3, X2, X3
+	VMOVD         X3, (BX)
+	VPEXTRD       $0x01, X3, (BX)(R13*1)
+	VPEXTRD       $0x02, X3, (BX)(R13*2)
+	VPEXTRD       $0x03, X3, (BX)(R14*1)
+	ADDQ          $0x04, BX
+	ADDQ          SI, R8
+	ADDQ          SI, R9
+	ADDQ          SI, R10
+	ADDQ          SI, R11
+	DECQ          R12
+	JNZ           quarters43
+	ADDQ          R14, BX
+	ANDQ          $0x03, DX
+
+over44:
+	SUBQ SI, R11
 
 	// What is left, row by row.
-one23:
+one30:
 	TESTQ DX, DX
-	JZ    done26
+	JZ    done33
 	TESTQ CX, CX
-	JZ    oneinorder24
+	JZ    oneinorder31
 	MOVQ  rows+8(FP), DI
 	MOVL  (CX), R11
 	IMULQ stride+32(FP), R11
 	ADDQ  DI, R11
 	ADDQ  $0x04, CX
-	JMP   oneready25
+	JMP   oneready32
 
-oneinorder24:
+oneinorder31:
 	ADDQ stride+32(FP), R11
 
-oneready25:
+oneready32:
 	VPXORD Z2, Z2, Z2
 	VPXORD Z3, Z3, Z3
 	VPXORD Z4, Z4, Z4
 	VPXORD Z5, Z5, Z5
 	MOVQ   $0x00000080, DI
 	CMPQ   DI, SI
-	JG     over36
+	JG     over49
 
-loop35:
+loop50:
 	VMOVUPS         -256(AX)(DI*2), Z6
 	VBROADCASTI64X4 -128(R11)(DI*1), Z7
 	VPSRLVQ         Z1, Z7, Z7
@@ -589,23 +865,23 @@ loop35:
 	VPDPBUSD        Z6, Z7, Z5
 	ADDQ            $+128, DI
 	CMPQ            DI, SI
-	JLE             loop35
+	JLE             loop50
 
-over36:
+over49:
 	SUBQ $+128, DI
 
-chunk37:
+chunk51:
 	ADDQ            $+32, DI
 	CMPQ            DI, SI
-	JG              chunks38
+	JG              chunks52
 	VMOVUPS         -64(AX)(DI*2), Z6
 	VBROADCASTI64X4 -32(R11)(DI*1), Z7
 	VPSRLVQ         Z1, Z7, Z7
 	VPERMB          Z0, Z7, Z7
 	VPDPBUSD        Z6, Z7, Z2
-	JMP             chunk37
+	JMP             chunk51
 
-chunks38:
+chunks52:
 	SUBQ          $+32, DI
 	VPADDD        Z4, Z2, Z2
 	VPADDD        Z5, Z3, Z3
@@ -619,9 +895,9 @@ chunks38:
 	VMOVD         X2, (BX)
 	ADDQ          $0x04, BX
 	DECQ          DX
-	JMP           one23
+	JMP           one30
 
-done26:
+done33:
 	VZEROUPPER
 	RET
 
@@ -640,15 +916,13 @@ TEXT ·hammingAVX512(SB), $0-48
 	BTSQ  DI, R8
 	DECQ  R8
 	KMOVW R8, K1
-	MOVQ  rows+8(FP), R11
-	SUBQ  SI, R11
-
-	// Four rows at once.
-four39:
-	CMPQ  DX, $0x04
-	JL    one42
 	TESTQ CX, CX
-	JZ    inorder40
+	JZ    inorder54
+
+	// Four rows of the list at once.
+four53:
+	CMPQ  DX, $0x04
+	JL    one56
 	MOVQ  rows+8(FP), DI
 	MOVL  (CX), R8
 	IMULQ stride+32(FP), R8
@@ -663,42 +937,42 @@ four39:
 	IMULQ stride+32(FP), R11
 	ADDQ  DI, R11
 	CMPQ  stride+32(FP), $0x00000400
-	JL    ready41
+	JL    ready55
 	MOVQ  R8, R12
 	MOVQ  R9, R13
 	MOVQ  R10, R14
 	MOVQ  R11, R15
 	CMPQ  DX, $+5
-	JL    asked47
+	JL    asked61
 	MOVL  16(CX), R12
 	IMULQ stride+32(FP), R12
 	ADDQ  DI, R12
 	CMPQ  DX, $+6
-	JL    asked47
+	JL    asked61
 	MOVL  20(CX), R13
 	IMULQ stride+32(FP), R13
 	ADDQ  DI, R13
 	CMPQ  DX, $+7
-	JL    asked47
+	JL    asked61
 	MOVL  24(CX), R14
 	IMULQ stride+32(FP), R14
 	ADDQ  DI, R14
 	CMPQ  DX, $+8
-	JL    asked47
+	JL    asked61
 	MOVL  28(CX), R15
 	IMULQ stride+32(FP), R15
 	ADDQ  DI, R15
 
-asked47:
+asked61:
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
 	VPXORD Z3, Z3, Z3
 	MOVQ   $0x00000040, DI
 	CMPQ   DI, SI
-	JG     over49
+	JG     over62
 
-loop48:
+asking63:
 	VMOVUPS    -64(AX)(DI*1), Z4
 	VPXORD     -64(R8)(DI*1), Z4, Z5
 	VPOPCNTD   Z5, Z5
@@ -718,31 +992,11 @@ loop48:
 	PREFETCHT0 -64(R15)(DI*1)
 	ADDQ       $+64, DI
 	CMPQ       DI, SI
-	JLE        loop48
+	JG         over62
+	CMPQ       DI, $0x00000200
+	JLE        asking63
 
-over49:
-	SUBQ $+64, DI
-	JMP  summed46
-
-inorder40:
-	ADDQ stride+32(FP), R11
-	MOVQ R11, R8
-	ADDQ stride+32(FP), R11
-	MOVQ R11, R9
-	ADDQ stride+32(FP), R11
-	MOVQ R11, R10
-	ADDQ stride+32(FP), R11
-
-ready41:
-	VPXORD Z0, Z0, Z0
-	VPXORD Z1, Z1, Z1
-	VPXORD Z2, Z2, Z2
-	VPXORD Z3, Z3, Z3
-	MOVQ   $0x00000040, DI
-	CMPQ   DI, SI
-	JG     over51
-
-loop50:
+loop64:
 	VMOVUPS  -64(AX)(DI*1), Z4
 	VPXORD   -64(R8)(DI*1), Z4, Z5
 	VPOPCNTD Z5, Z5
@@ -758,14 +1012,45 @@ loop50:
 	VPADDD   Z4, Z3, Z3
 	ADDQ     $+64, DI
 	CMPQ     DI, SI
-	JLE      loop50
+	JLE      loop64
 
-over51:
+over62:
+	SUBQ $+64, DI
+	JMP  summed60
+
+ready55:
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	MOVQ   $0x00000040, DI
+	CMPQ   DI, SI
+	JG     over65
+
+loop66:
+	VMOVUPS  -64(AX)(DI*1), Z4
+	VPXORD   -64(R8)(DI*1), Z4, Z5
+	VPOPCNTD Z5, Z5
+	VPADDD   Z5, Z0, Z0
+	VPXORD   -64(R9)(DI*1), Z4, Z5
+	VPOPCNTD Z5, Z5
+	VPADDD   Z5, Z1, Z1
+	VPXORD   -64(R10)(DI*1), Z4, Z5
+	VPOPCNTD Z5, Z5
+	VPADDD   Z5, Z2, Z2
+	VPXORD   -64(R11)(DI*1), Z4, Z4
+	VPOPCNTD Z4, Z4
+	VPADDD   Z4, Z3, Z3
+	ADDQ     $+64, DI
+	CMPQ     DI, SI
+	JLE      loop66
+
+over65:
 	SUBQ $+64, DI
 
-summed46:
+summed60:
 	CMPQ      DI, SI
-	JGE       whole52
+	JGE       whole67
 	VMOVUPS.Z (AX)(DI*1), K1, Z4
 	VMOVUPS.Z (R8)(DI*1), K1, Z5
 	VPXORD    Z5, Z4, Z5
@@ -784,7 +1069,7 @@ summed46:
 	VPOPCNTD  Z4, Z4
 	VPADDD    Z4, Z3, Z3
 
-whole52:
+whole67:
 	VEXTRACTI64X4 $0x01, Z0, Y4
 	VPADDD        Y4, Y0, Y4
 	VEXTRACTI64X4 $0x01, Z1, Y0
@@ -801,35 +1086,129 @@ whole52:
 	VMOVDQU       X1, (BX)
 	ADDQ          $0x10, BX
 	SUBQ          $0x04, DX
-	TESTQ         CX, CX
-	JZ            four39
 	ADDQ          $0x10, CX
-	JMP           four39
+	JMP           four53
+
+	// Rows in order.
+inorder54:
+	MOVQ  rows+8(FP), R11
+	MOVQ  DX, R12
+	SHRQ  $0x02, R12
+	JZ    over69
+	MOVQ  R12, R13
+	IMULQ SI, R13
+	MOVQ  R11, R8
+	LEAQ  (R8)(R13*1), R9
+	LEAQ  (R9)(R13*1), R10
+	LEAQ  (R10)(R13*1), R11
+	MOVQ  R12, R13
+	SHLQ  $0x02, R13
+	LEAQ  (R13)(R13*2), R14
+
+quarters68:
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	MOVQ   $0x00000040, DI
+	CMPQ   DI, SI
+	JG     over70
+
+loop71:
+	VMOVUPS  -64(AX)(DI*1), Z4
+	VPXORD   -64(R8)(DI*1), Z4, Z5
+	VPOPCNTD Z5, Z5
+	VPADDD   Z5, Z0, Z0
+	VPXORD   -64(R9)(DI*1), Z4, Z5
+	VPOPCNTD Z5, Z5
+	VPADDD   Z5, Z1, Z1
+	VPXORD   -64(R10)(DI*1), Z4, Z5
+	VPOPCNTD Z5, Z5
+	VPADDD   Z5, Z2, Z2
+	VPXORD   -64(R11)(DI*1), Z4, Z4
+	VPOPCNTD Z4, Z4
+	VPADDD   Z4, Z3, Z3
+	ADDQ     $+64, DI
+	CMPQ     DI, SI
+	JLE      loop71
+
+over70:
+	SUBQ      $+64, DI
+	CMPQ      DI, SI
+	JGE       whole72
+	VMOVUPS.Z (AX)(DI*1), K1, Z4
+	VMOVUPS.Z (R8)(DI*1), K1, Z5
+	VPXORD    Z5, Z4, Z5
+	VPOPCNTD  Z5, Z5
+	VPADDD    Z5, Z0, Z0
+	VMOVUPS.Z (R9)(DI*1), K1, Z5
+	VPXORD    Z5, Z4, Z5
+	VPOPCNTD  Z5, Z5
+	VPADDD    Z5, Z1, Z1
+	VMOVUPS.Z (R10)(DI*1), K1, Z5
+	VPXORD    Z5, Z4, Z5
+	VPOPCNTD  Z5, Z5
+	VPADDD    Z5, Z2, Z2
+	VMOVUPS.Z (R11)(DI*1), K1, Z5
+	VPXORD    Z5, Z4, Z4
+	VPOPCNTD  Z4, Z4
+	VPADDD    Z4, Z3, Z3
+
+whole72:
+	VEXTRACTI64X4 $0x01, Z0, Y4
+	VPADDD        Y4, Y0, Y4
+	VEXTRACTI64X4 $0x01, Z1, Y0
+	VPADDD        Y0, Y1, Y0
+	VEXTRACTI64X4 $0x01, Z2, Y1
+	VPADDD        Y1, Y2, Y1
+	VEXTRACTI64X4 $0x01, Z3, Y2
+	VPADDD        Y2, Y3, Y2
+	VPHADDD       Y0, Y4, Y0
+	VPHADDD       Y2, Y1, Y1
+	VPHADDD       Y1, Y0, Y0
+	VEXTRACTI128  $0x01, Y0, X1
+	VPADDD        X1, X0, X1
+	VMOVD         X1, (BX)
+	VPEXTRD       $0x01, X1, (BX)(R13*1)
+	VPEXTRD       $0x02, X1, (BX)(R13*2)
+	VPEXTRD       $0x03, X1, (BX)(R14*1)
+	ADDQ          $0x04, BX
+	ADDQ          SI, R8
+	ADDQ          SI, R9
+	ADDQ          SI, R10
+	ADDQ          SI, R11
+	DECQ          R12
+	JNZ           quarters68
+	ADDQ          R14, BX
+	ANDQ          $0x03, DX
+
+over69:
+	SUBQ SI, R11
 
 	// What is left, row by row.
-one42:
+one56:
 	TESTQ DX, DX
-	JZ    done45
+	JZ    done59
 	TESTQ CX, CX
-	JZ    oneinorder43
+	JZ    oneinorder57
 	MOVQ  rows+8(FP), DI
 	MOVL  (CX), R11
 	IMULQ stride+32(FP), R11
 	ADDQ  DI, R11
 	ADDQ  $0x04, CX
-	JMP   oneready44
+	JMP   oneready58
 
-oneinorder43:
+oneinorder57:
 	ADDQ stride+32(FP), R11
 
-oneready44:
+oneready58:
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	MOVQ   $0x00000080, DI
 	CMPQ   DI, SI
-	JG     over54
+	JG     over73
 
-loop53:
+loop74:
 	VMOVUPS  -128(AX)(DI*1), Z2
 	VPXORD   -128(R11)(DI*1), Z2, Z2
 	VPOPCNTD Z2, Z2
@@ -840,32 +1219,32 @@ loop53:
 	VPADDD   Z2, Z1, Z1
 	ADDQ     $+128, DI
 	CMPQ     DI, SI
-	JLE      loop53
+	JLE      loop74
 
-over54:
+over73:
 	SUBQ $+128, DI
 
-chunk55:
+chunk75:
 	ADDQ     $+64, DI
 	CMPQ     DI, SI
-	JG       chunks56
+	JG       chunks76
 	VMOVUPS  -64(AX)(DI*1), Z2
 	VPXORD   -64(R11)(DI*1), Z2, Z2
 	VPOPCNTD Z2, Z2
 	VPADDD   Z2, Z0, Z0
-	JMP      chunk55
+	JMP      chunk75
 
-chunks56:
+chunks76:
 	SUBQ      $+64, DI
 	CMPQ      DI, SI
-	JGE       whole57
+	JGE       whole77
 	VMOVUPS.Z (AX)(DI*1), K1, Z2
 	VMOVUPS.Z (R11)(DI*1), K1, Z3
 	VPXORD    Z3, Z2, Z2
 	VPOPCNTD  Z2, Z2
 	VPADDD    Z2, Z1, Z1
 
-whole57:
+whole77:
 	VPADDD        Z1, Z0, Z0
 	VEXTRACTI64X4 $0x01, Z0, Y1
 	VPADDD        Y1, Y0, Y1
@@ -876,9 +1255,9 @@ whole57:
 	VMOVD         X0, (BX)
 	ADDQ          $0x04, BX
 	DECQ          DX
-	JMP           one42
+	JMP           one56
 
-done45:
+done59:
 	VZEROUPPER
 	RET
 
@@ -897,15 +1276,13 @@ TEXT ·overlapAVX512(SB), $0-48
 	BTSQ  DI, R8
 	DECQ  R8
 	KMOVW R8, K1
-	MOVQ  rows+8(FP), R11
-	SUBQ  SI, R11
-
-	// Four rows at once.
-four58:
-	CMPQ  DX, $0x04
-	JL    one61
 	TESTQ CX, CX
-	JZ    inorder59
+	JZ    inorder79
+
+	// Four rows of the list at once.
+four78:
+	CMPQ  DX, $0x04
+	JL    one81
 	MOVQ  rows+8(FP), DI
 	MOVL  (CX), R8
 	IMULQ stride+32(FP), R8
@@ -920,42 +1297,42 @@ four58:
 	IMULQ stride+32(FP), R11
 	ADDQ  DI, R11
 	CMPQ  stride+32(FP), $0x00000400
-	JL    ready60
+	JL    ready80
 	MOVQ  R8, R12
 	MOVQ  R9, R13
 	MOVQ  R10, R14
 	MOVQ  R11, R15
 	CMPQ  DX, $+5
-	JL    asked66
+	JL    asked86
 	MOVL  16(CX), R12
 	IMULQ stride+32(FP), R12
 	ADDQ  DI, R12
 	CMPQ  DX, $+6
-	JL    asked66
+	JL    asked86
 	MOVL  20(CX), R13
 	IMULQ stride+32(FP), R13
 	ADDQ  DI, R13
 	CMPQ  DX, $+7
-	JL    asked66
+	JL    asked86
 	MOVL  24(CX), R14
 	IMULQ stride+32(FP), R14
 	ADDQ  DI, R14
 	CMPQ  DX, $+8
-	JL    asked66
+	JL    asked86
 	MOVL  28(CX), R15
 	IMULQ stride+32(FP), R15
 	ADDQ  DI, R15
 
-asked66:
+asked86:
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
 	VPXORD Z3, Z3, Z3
 	MOVQ   $0x00000040, DI
 	CMPQ   DI, SI
-	JG     over68
+	JG     over87
 
-loop67:
+asking88:
 	VMOVUPS    -64(AX)(DI*1), Z4
 	VPANDD     -64(R8)(DI*1), Z4, Z5
 	VPOPCNTD   Z5, Z5
@@ -975,31 +1352,11 @@ loop67:
 	PREFETCHT0 -64(R15)(DI*1)
 	ADDQ       $+64, DI
 	CMPQ       DI, SI
-	JLE        loop67
+	JG         over87
+	CMPQ       DI, $0x00000200
+	JLE        asking88
 
-over68:
-	SUBQ $+64, DI
-	JMP  summed65
-
-inorder59:
-	ADDQ stride+32(FP), R11
-	MOVQ R11, R8
-	ADDQ stride+32(FP), R11
-	MOVQ R11, R9
-	ADDQ stride+32(FP), R11
-	MOVQ R11, R10
-	ADDQ stride+32(FP), R11
-
-ready60:
-	VPXORD Z0, Z0, Z0
-	VPXORD Z1, Z1, Z1
-	VPXORD Z2, Z2, Z2
-	VPXORD Z3, Z3, Z3
-	MOVQ   $0x00000040, DI
-	CMPQ   DI, SI
-	JG     over70
-
-loop69:
+loop89:
 	VMOVUPS  -64(AX)(DI*1), Z4
 	VPANDD   -64(R8)(DI*1), Z4, Z5
 	VPOPCNTD Z5, Z5
@@ -1015,14 +1372,45 @@ loop69:
 	VPADDD   Z4, Z3, Z3
 	ADDQ     $+64, DI
 	CMPQ     DI, SI
-	JLE      loop69
+	JLE      loop89
 
-over70:
+over87:
+	SUBQ $+64, DI
+	JMP  summed85
+
+ready80:
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	MOVQ   $0x00000040, DI
+	CMPQ   DI, SI
+	JG     over90
+
+loop91:
+	VMOVUPS  -64(AX)(DI*1), Z4
+	VPANDD   -64(R8)(DI*1), Z4, Z5
+	VPOPCNTD Z5, Z5
+	VPADDD   Z5, Z0, Z0
+	VPANDD   -64(R9)(DI*1), Z4, Z5
+	VPOPCNTD Z5, Z5
+	VPADDD   Z5, Z1, Z1
+	VPANDD   -64(R10)(DI*1), Z4, Z5
+	VPOPCNTD Z5, Z5
+	VPADDD   Z5, Z2, Z2
+	VPANDD   -64(R11)(DI*1), Z4, Z4
+	VPOPCNTD Z4, Z4
+	VPADDD   Z4, Z3, Z3
+	ADDQ     $+64, DI
+	CMPQ     DI, SI
+	JLE      loop91
+
+over90:
 	SUBQ $+64, DI
 
-summed65:
+summed85:
 	CMPQ      DI, SI
-	JGE       whole71
+	JGE       whole92
 	VMOVUPS.Z (AX)(DI*1), K1, Z4
 	VMOVUPS.Z (R8)(DI*1), K1, Z5
 	VPANDD    Z5, Z4, Z5
@@ -1041,7 +1429,7 @@ summed65:
 	VPOPCNTD  Z4, Z4
 	VPADDD    Z4, Z3, Z3
 
-whole71:
+whole92:
 	VEXTRACTI64X4 $0x01, Z0, Y4
 	VPADDD        Y4, Y0, Y4
 	VEXTRACTI64X4 $0x01, Z1, Y0
@@ -1058,35 +1446,129 @@ whole71:
 	VMOVDQU       X1, (BX)
 	ADDQ          $0x10, BX
 	SUBQ          $0x04, DX
-	TESTQ         CX, CX
-	JZ            four58
 	ADDQ          $0x10, CX
-	JMP           four58
+	JMP           four78
+
+	// Rows in order.
+inorder79:
+	MOVQ  rows+8(FP), R11
+	MOVQ  DX, R12
+	SHRQ  $0x02, R12
+	JZ    over94
+	MOVQ  R12, R13
+	IMULQ SI, R13
+	MOVQ  R11, R8
+	LEAQ  (R8)(R13*1), R9
+	LEAQ  (R9)(R13*1), R10
+	LEAQ  (R10)(R13*1), R11
+	MOVQ  R12, R13
+	SHLQ  $0x02, R13
+	LEAQ  (R13)(R13*2), R14
+
+quarters93:
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	MOVQ   $0x00000040, DI
+	CMPQ   DI, SI
+	JG     over95
+
+loop96:
+	VMOVUPS  -64(AX)(DI*1), Z4
+	VPANDD   -64(R8)(DI*1), Z4, Z5
+	VPOPCNTD Z5, Z5
+	VPADDD   Z5, Z0, Z0
+	VPANDD   -64(R9)(DI*1), Z4, Z5
+	VPOPCNTD Z5, Z5
+	VPADDD   Z5, Z1, Z1
+	VPANDD   -64(R10)(DI*1), Z4, Z5
+	VPOPCNTD Z5, Z5
+	VPADDD   Z5, Z2, Z2
+	VPANDD   -64(R11)(DI*1), Z4, Z4
+	VPOPCNTD Z4, Z4
+	VPADDD   Z4, Z3, Z3
+	ADDQ     $+64, DI
+	CMPQ     DI, SI
+	JLE      loop96
+
+over95:
+	SUBQ      $+64, DI
+	CMPQ      DI, SI
+	JGE       whole97
+	VMOVUPS.Z (AX)(DI*1), K1, Z4
+	VMOVUPS.Z (R8)(DI*1), K1, Z5
+	VPANDD    Z5, Z4, Z5
+	VPOPCNTD  Z5, Z5
+	VPADDD    Z5, Z0, Z0
+	VMOVUPS.Z (R9)(DI*1), K1, Z5
+	VPANDD    Z5, Z4, Z5
+	VPOPCNTD  Z5, Z5
+	VPADDD    Z5, Z1, Z1
+	VMOVUPS.Z (R10)(DI*1), K1, Z5
+	VPANDD    Z5, Z4, Z5
+	VPOPCNTD  Z5, Z5
+	VPADDD    Z5, Z2, Z2
+	VMOVUPS.Z (R11)(DI*1), K1, Z5
+	VPANDD    Z5, Z4, Z4
+	VPOPCNTD  Z4, Z4
+	VPADDD    Z4, Z3, Z3
+
+whole97:
+	VEXTRACTI64X4 $0x01, Z0, Y4
+	VPADDD        Y4, Y0, Y4
+	VEXTRACTI64X4 $0x01, Z1, Y0
+	VPADDD        Y0, Y1, Y0
+	VEXTRACTI64X4 $0x01, Z2, Y1
+	VPADDD        Y1, Y2, Y1
+	VEXTRACTI64X4 $0x01, Z3, Y2
+	VPADDD        Y2, Y3, Y2
+	VPHADDD       Y0, Y4, Y0
+	VPHADDD       Y2, Y1, Y1
+	VPHADDD       Y1, Y0, Y0
+	VEXTRACTI128  $0x01, Y0, X1
+	VPADDD        X1, X0, X1
+	VMOVD         X1, (BX)
+	VPEXTRD       $0x01, X1, (BX)(R13*1)
+	VPEXTRD       $0x02, X1, (BX)(R13*2)
+	VPEXTRD       $0x03, X1, (BX)(R14*1)
+	ADDQ          $0x04, BX
+	ADDQ          SI, R8
+	ADDQ          SI, R9
+	ADDQ          SI, R10
+	ADDQ          SI, R11
+	DECQ          R12
+	JNZ           quarters93
+	ADDQ          R14, BX
+	ANDQ          $0x03, DX
+
+over94:
+	SUBQ SI, R11
 
 	// What is left, row by row.
-one61:
+one81:
 	TESTQ DX, DX
-	JZ    done64
+	JZ    done84
 	TESTQ CX, CX
-	JZ    oneinorder62
+	JZ    oneinorder82
 	MOVQ  rows+8(FP), DI
 	MOVL  (CX), R11
 	IMULQ stride+32(FP), R11
 	ADDQ  DI, R11
 	ADDQ  $0x04, CX
-	JMP   oneready63
+	JMP   oneready83
 
-oneinorder62:
+oneinorder82:
 	ADDQ stride+32(FP), R11
 
-oneready63:
+oneready83:
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	MOVQ   $0x00000080, DI
 	CMPQ   DI, SI
-	JG     over73
+	JG     over98
 
-loop72:
+loop99:
 	VMOVUPS  -128(AX)(DI*1), Z2
 	VPANDD   -128(R11)(DI*1), Z2, Z2
 	VPOPCNTD Z2, Z2
@@ -1097,32 +1579,32 @@ loop72:
 	VPADDD   Z2, Z1, Z1
 	ADDQ     $+128, DI
 	CMPQ     DI, SI
-	JLE      loop72
+	JLE      loop99
 
-over73:
+over98:
 	SUBQ $+128, DI
 
-chunk74:
+chunk100:
 	ADDQ     $+64, DI
 	CMPQ     DI, SI
-	JG       chunks75
+	JG       chunks101
 	VMOVUPS  -64(AX)(DI*1), Z2
 	VPANDD   -64(R11)(DI*1), Z2, Z2
 	VPOPCNTD Z2, Z2
 	VPADDD   Z2, Z0, Z0
-	JMP      chunk74
+	JMP      chunk100
 
-chunks75:
+chunks101:
 	SUBQ      $+64, DI
 	CMPQ      DI, SI
-	JGE       whole76
+	JGE       whole102
 	VMOVUPS.Z (AX)(DI*1), K1, Z2
 	VMOVUPS.Z (R11)(DI*1), K1, Z3
 	VPANDD    Z3, Z2, Z2
 	VPOPCNTD  Z2, Z2
 	VPADDD    Z2, Z1, Z1
 
-whole76:
+whole102:
 	VPADDD        Z1, Z0, Z0
 	VEXTRACTI64X4 $0x01, Z0, Y1
 	VPADDD        Y1, Y0, Y1
@@ -1133,9 +1615,9 @@ whole76:
 	VMOVD         X0, (BX)
 	ADDQ          $0x04, BX
 	DECQ          DX
-	JMP           one61
+	JMP           one81
 
-done64:
+done84:
 	VZEROUPPER
 	RET
 
@@ -1149,15 +1631,13 @@ TEXT ·dotU8AVX2(SB), $0-48
 	MOVQ     stride+32(FP), SI
 	VPCMPEQD Y0, Y0, Y0
 	VPSRLW   $0x08, Y0, Y0
-	MOVQ     rows+8(FP), R11
-	SUBQ     SI, R11
+	TESTQ    CX, CX
+	JZ       inorder104
 
-	// Four rows at once.
-four77:
+	// Four rows of the list at once.
+four103:
 	CMPQ  DX, $0x04
-	JL    one80
-	TESTQ CX, CX
-	JZ    inorder78
+	JL    one106
 	MOVQ  rows+8(FP), DI
 	MOVL  (CX), R8
 	IMULQ stride+32(FP), R8
@@ -1172,33 +1652,33 @@ four77:
 	IMULQ stride+32(FP), R11
 	ADDQ  DI, R11
 	CMPQ  stride+32(FP), $0x00000400
-	JL    ready79
+	JL    ready105
 	MOVQ  R8, R12
 	MOVQ  R9, R13
 	MOVQ  R10, R14
 	MOVQ  R11, R15
 	CMPQ  DX, $+5
-	JL    asked85
+	JL    asked111
 	MOVL  16(CX), R12
 	IMULQ stride+32(FP), R12
 	ADDQ  DI, R12
 	CMPQ  DX, $+6
-	JL    asked85
+	JL    asked111
 	MOVL  20(CX), R13
 	IMULQ stride+32(FP), R13
 	ADDQ  DI, R13
 	CMPQ  DX, $+7
-	JL    asked85
+	JL    asked111
 	MOVL  24(CX), R14
 	IMULQ stride+32(FP), R14
 	ADDQ  DI, R14
 	CMPQ  DX, $+8
-	JL    asked85
+	JL    asked111
 	MOVL  28(CX), R15
 	IMULQ stride+32(FP), R15
 	ADDQ  DI, R15
 
-asked85:
+asked111:
 	VPXOR Y1, Y1, Y1
 	VPXOR Y2, Y2, Y2
 	VPXOR Y3, Y3, Y3
@@ -1209,9 +1689,9 @@ asked85:
 	VPXOR Y8, Y8, Y8
 	MOVQ  $0x00000040, DI
 	CMPQ  DI, SI
-	JG    over87
+	JG    over112
 
-loop86:
+asking113:
 	VMOVDQU    -64(AX)(DI*1), Y10
 	VPSLLW     $0x08, Y10, Y9
 	VPSRAW     $0x08, Y9, Y9
@@ -1282,35 +1762,11 @@ loop86:
 	VPADDD     Y11, Y8, Y8
 	ADDQ       $+64, DI
 	CMPQ       DI, SI
-	JLE        loop86
+	JG         over112
+	CMPQ       DI, $0x00000200
+	JLE        asking113
 
-over87:
-	SUBQ $+64, DI
-	JMP  summed84
-
-inorder78:
-	ADDQ stride+32(FP), R11
-	MOVQ R11, R8
-	ADDQ stride+32(FP), R11
-	MOVQ R11, R9
-	ADDQ stride+32(FP), R11
-	MOVQ R11, R10
-	ADDQ stride+32(FP), R11
-
-ready79:
-	VPXOR Y1, Y1, Y1
-	VPXOR Y2, Y2, Y2
-	VPXOR Y3, Y3, Y3
-	VPXOR Y4, Y4, Y4
-	VPXOR Y5, Y5, Y5
-	VPXOR Y6, Y6, Y6
-	VPXOR Y7, Y7, Y7
-	VPXOR Y8, Y8, Y8
-	MOVQ  $0x00000040, DI
-	CMPQ  DI, SI
-	JG    over89
-
-loop88:
+loop114:
 	VMOVDQU  -64(AX)(DI*1), Y10
 	VPSLLW   $0x08, Y10, Y9
 	VPSRAW   $0x08, Y9, Y9
@@ -1377,16 +1833,58 @@ loop88:
 	VPADDD   Y11, Y8, Y8
 	ADDQ     $+64, DI
 	CMPQ     DI, SI
-	JLE      loop88
+	JLE      loop114
 
-over89:
+over112:
 	SUBQ $+64, DI
+	JMP  summed110
 
-summed84:
-chunk90:
-	ADDQ     $+32, DI
-	CMPQ     DI, SI
-	JG       chunks91
+ready105:
+	VPXOR Y1, Y1, Y1
+	VPXOR Y2, Y2, Y2
+	VPXOR Y3, Y3, Y3
+	VPXOR Y4, Y4, Y4
+	VPXOR Y5, Y5, Y5
+	VPXOR Y6, Y6, Y6
+	VPXOR Y7, Y7, Y7
+	VPXOR Y8, Y8, Y8
+	MOVQ  $0x00000040, DI
+	CMPQ  DI, SI
+	JG    over115
+
+loop116:
+	VMOVDQU  -64(AX)(DI*1), Y10
+	VPSLLW   $0x08, Y10, Y9
+	VPSRAW   $0x08, Y9, Y9
+	VPSRAW   $0x08, Y10, Y10
+	VMOVDQU  -64(R8)(DI*1), Y11
+	VPAND    Y0, Y11, Y12
+	VPSRLW   $0x08, Y11, Y11
+	VPMADDWD Y9, Y12, Y12
+	VPMADDWD Y10, Y11, Y11
+	VPADDD   Y12, Y1, Y1
+	VPADDD   Y11, Y1, Y1
+	VMOVDQU  -64(R9)(DI*1), Y11
+	VPAND    Y0, Y11, Y12
+	VPSRLW   $0x08, Y11, Y11
+	VPMADDWD Y9, Y12, Y12
+	VPMADDWD Y10, Y11, Y11
+	VPADDD   Y12, Y3, Y3
+	VPADDD   Y11, Y3, Y3
+	VMOVDQU  -64(R10)(DI*1), Y11
+	VPAND    Y0, Y11, Y12
+	VPSRLW   $0x08, Y11, Y11
+	VPMADDWD Y9, Y12, Y12
+	VPMADDWD Y10, Y11, Y11
+	VPADDD   Y12, Y5, Y5
+	VPADDD   Y11, Y5, Y5
+	VMOVDQU  -64(R11)(DI*1), Y11
+	VPAND    Y0, Y11, Y12
+	VPSRLW   $0x08, Y11, Y11
+	VPMADDWD Y9, Y12, Y12
+	VPMADDWD Y10, Y11, Y11
+	VPADDD   Y12, Y7, Y7
+	VPADDD   Y11, Y7, Y7
 	VMOVDQU  -32(AX)(DI*1), Y10
 	VPSLLW   $0x08, Y10, Y9
 	VPSRAW   $0x08, Y9, Y9
@@ -1396,33 +1894,37 @@ chunk90:
 	VPSRLW   $0x08, Y11, Y11
 	VPMADDWD Y9, Y12, Y12
 	VPMADDWD Y10, Y11, Y11
-	VPADDD   Y12, Y1, Y1
-	VPADDD   Y11, Y1, Y1
+	VPADDD   Y12, Y2, Y2
+	VPADDD   Y11, Y2, Y2
 	VMOVDQU  -32(R9)(DI*1), Y11
 	VPAND    Y0, Y11, Y12
 	VPSRLW   $0x08, Y11, Y11
 	VPMADDWD Y9, Y12, Y12
 	VPMADDWD Y10, Y11, Y11
-	VPADDD   Y12, Y3, Y3
-	VPADDD   Y11, Y3, Y3
+	VPADDD   Y12, Y4, Y4
+	VPADDD   Y11, Y4, Y4
 	VMOVDQU  -32(R10)(DI*1), Y11
 	VPAND    Y0, Y11, Y12
 	VPSRLW   $0x08, Y11, Y11
 	VPMADDWD Y9, Y12, Y12
 	VPMADDWD Y10, Y11, Y11
-	VPADDD   Y12, Y5, Y5
-	VPADDD   Y11, Y5, Y5
+	VPADDD   Y12, Y6, Y6
+	VPADDD   Y11, Y6, Y6
 	VMOVDQU  -32(R11)(DI*1), Y11
 	VPAND    Y0, Y11, Y12
 	VPSRLW   $0x08, Y11, Y11
 	VPMADDWD Y9, Y12, Y12
 	VPMADDWD Y10, Y11, Y11
-	VPADDD   Y12, Y7, Y7
-	VPADDD   Y11, Y7, Y7
-	JMP      chunk90
+	VPADDD   Y12, Y8, Y8
+	VPADDD   Y11, Y8, Y8
+	ADDQ     $+64, DI
+	CMPQ     DI, SI
+	JLE      loop116
 
-chunks91:
-	SUBQ         $+32, DI
+over115:
+	SUBQ $+64, DI
+
+summed110:
 	VPADDD       Y2, Y1, Y1
 	VPADDD       Y4, Y3, Y3
 	VPADDD       Y6, Y5, Y5
@@ -1435,37 +1937,161 @@ chunks91:
 	VMOVDQU      X2, (BX)
 	ADDQ         $0x10, BX
 	SUBQ         $0x04, DX
-	TESTQ        CX, CX
-	JZ           four77
 	ADDQ         $0x10, CX
-	JMP          four77
+	JMP          four103
+
+	// Rows in order.
+inorder104:
+	MOVQ  rows+8(FP), R11
+	MOVQ  DX, R12
+	SHRQ  $0x02, R12
+	JZ    over118
+	MOVQ  R12, R13
+	IMULQ SI, R13
+	MOVQ  R11, R8
+	LEAQ  (R8)(R13*1), R9
+	LEAQ  (R9)(R13*1), R10
+	LEAQ  (R10)(R13*1), R11
+	MOVQ  R12, R13
+	SHLQ  $0x02, R13
+	LEAQ  (R13)(R13*2), R14
+
+quarters117:
+	VPXOR Y1, Y1, Y1
+	VPXOR Y2, Y2, Y2
+	VPXOR Y3, Y3, Y3
+	VPXOR Y4, Y4, Y4
+	VPXOR Y5, Y5, Y5
+	VPXOR Y6, Y6, Y6
+	VPXOR Y7, Y7, Y7
+	VPXOR Y8, Y8, Y8
+	MOVQ  $0x00000040, DI
+	CMPQ  DI, SI
+	JG    over119
+
+loop120:
+	VMOVDQU  -64(AX)(DI*1), Y10
+	VPSLLW   $0x08, Y10, Y9
+	VPSRAW   $0x08, Y9, Y9
+	VPSRAW   $0x08, Y10, Y10
+	VMOVDQU  -64(R8)(DI*1), Y11
+	VPAND    Y0, Y11, Y12
+	VPSRLW   $0x08, Y11, Y11
+	VPMADDWD Y9, Y12, Y12
+	VPMADDWD Y10, Y11, Y11
+	VPADDD   Y12, Y1, Y1
+	VPADDD   Y11, Y1, Y1
+	VMOVDQU  -64(R9)(DI*1), Y11
+	VPAND    Y0, Y11, Y12
+	VPSRLW   $0x08, Y11, Y11
+	VPMADDWD Y9, Y12, Y12
+	VPMADDWD Y10, Y11, Y11
+	VPADDD   Y12, Y3, Y3
+	VPADDD   Y11, Y3, Y3
+	VMOVDQU  -64(R10)(DI*1), Y11
+	VPAND    Y0, Y11, Y12
+	VPSRLW   $0x08, Y11, Y11
+	VPMADDWD Y9, Y12, Y12
+	VPMADDWD Y10, Y11, Y11
+	VPADDD   Y12, Y5, Y5
+	VPADDD   Y11, Y5, Y5
+	VMOVDQU  -64(R11)(DI*1), Y11
+	VPAND    Y0, Y11, Y12
+	VPSRLW   $0x08, Y11, Y11
+	VPMADDWD Y9, Y12, Y12
+	VPMADDWD Y10, Y11, Y11
+	VPADDD   Y12, Y7, Y7
+	VPADDD   Y11, Y7, Y7
+	VMOVDQU  -32(AX)(DI*1), Y10
+	VPSLLW   $0x08, Y10, Y9
+	VPSRAW   $0x08, Y9, Y9
+	VPSRAW   $0x08, Y10, Y10
+	VMOVDQU  -32(R8)(DI*1), Y11
+	VPAND    Y0, Y11, Y12
+	VPSRLW   $0x08, Y11, Y11
+	VPMADDWD Y9, Y12, Y12
+	VPMADDWD Y10, Y11, Y11
+	VPADDD   Y12, Y2, Y2
+	VPADDD   Y11, Y2, Y2
+	VMOVDQU  -32(R9)(DI*1), Y11
+	VPAND    Y0, Y11, Y12
+	VPSRLW   $0x08, Y11, Y11
+	VPMADDWD Y9, Y12, Y12
+	VPMADDWD Y10, Y11, Y11
+	VPADDD   Y12, Y4, Y4
+	VPADDD   Y11, Y4, Y4
+	VMOVDQU  -32(R10)(DI*1), Y11
+	VPAND    Y0, Y11, Y12
+	VPSRLW   $0x08, Y11, Y11
+	VPMADDWD Y9, Y12, Y12
+	VPMADDWD Y10, Y11, Y11
+	VPADDD   Y12, Y6, Y6
+	VPADDD   Y11, Y6, Y6
+	VMOVDQU  -32(R11)(DI*1), Y11
+	VPAND    Y0, Y11, Y12
+	VPSRLW   $0x08, Y11, Y11
+	VPMADDWD Y9, Y12, Y12
+	VPMADDWD Y10, Y11, Y11
+	VPADDD   Y12, Y8, Y8
+	VPADDD   Y11, Y8, Y8
+	ADDQ     $+64, DI
+	CMPQ     DI, SI
+	JLE      loop120
+
+over119:
+	SUBQ         $+64, DI
+	VPADDD       Y2, Y1, Y1
+	VPADDD       Y4, Y3, Y3
+	VPADDD       Y6, Y5, Y5
+	VPADDD       Y8, Y7, Y7
+	VPHADDD      Y3, Y1, Y1
+	VPHADDD      Y7, Y5, Y2
+	VPHADDD      Y2, Y1, Y1
+	VEXTRACTI128 $0x01, Y1, X2
+	VPADDD       X2, X1, X2
+	VMOVD        X2, (BX)
+	VPEXTRD      $0x01, X2, (BX)(R13*1)
+	VPEXTRD      $0x02, X2, (BX)(R13*2)
+	VPEXTRD      $0x03, X2, (BX)(R14*1)
+	ADDQ         $0x04, BX
+	ADDQ         SI, R8
+	ADDQ         SI, R9
+	ADDQ         SI, R10
+	ADDQ         SI, R11
+	DECQ         R12
+	JNZ          quarters117
+	ADDQ         R14, BX
+	ANDQ         $0x03, DX
+
+over118:
+	SUBQ SI, R11
 
 	// What is left, row by row.
-one80:
+one106:
 	TESTQ DX, DX
-	JZ    done83
+	JZ    done109
 	TESTQ CX, CX
-	JZ    oneinorder81
+	JZ    oneinorder107
 	MOVQ  rows+8(FP), DI
 	MOVL  (CX), R11
 	IMULQ stride+32(FP), R11
 	ADDQ  DI, R11
 	ADDQ  $0x04, CX
-	JMP   oneready82
+	JMP   oneready108
 
-oneinorder81:
+oneinorder107:
 	ADDQ stride+32(FP), R11
 
-oneready82:
+oneready108:
 	VPXOR Y1, Y1, Y1
 	VPXOR Y2, Y2, Y2
 	VPXOR Y3, Y3, Y3
 	VPXOR Y4, Y4, Y4
 	MOVQ  $0x00000080, DI
 	CMPQ  DI, SI
-	JG    over93
+	JG    over121
 
-loop92:
+loop122:
 	VMOVDQU  -128(AX)(DI*1), Y6
 	VPSLLW   $0x08, Y6, Y5
 	VPSRAW   $0x08, Y5, Y5
@@ -1512,15 +2138,15 @@ loop92:
 	VPADDD   Y7, Y4, Y4
 	ADDQ     $+128, DI
 	CMPQ     DI, SI
-	JLE      loop92
+	JLE      loop122
 
-over93:
+over121:
 	SUBQ $+128, DI
 
-chunk94:
+chunk123:
 	ADDQ     $+32, DI
 	CMPQ     DI, SI
-	JG       chunks95
+	JG       chunks124
 	VMOVDQU  -32(AX)(DI*1), Y6
 	VPSLLW   $0x08, Y6, Y5
 	VPSRAW   $0x08, Y5, Y5
@@ -1532,9 +2158,9 @@ chunk94:
 	VPMADDWD Y6, Y7, Y7
 	VPADDD   Y8, Y1, Y1
 	VPADDD   Y7, Y1, Y1
-	JMP      chunk94
+	JMP      chunk123
 
-chunks95:
+chunks124:
 	SUBQ         $+32, DI
 	VPADDD       Y3, Y1, Y1
 	VPADDD       Y4, Y2, Y2
@@ -1546,9 +2172,9 @@ chunks95:
 	VMOVD        X2, (BX)
 	ADDQ         $0x04, BX
 	DECQ         DX
-	JMP          one80
+	JMP          one106
 
-done83:
+done109:
 	VZEROUPPER
 	RET
 
@@ -1565,15 +2191,13 @@ TEXT ·dot4AVX2(SB), $0-56
 	MOVQ           levels+48(FP), DI
 	VBROADCASTI128 (DI), Y1
 	VBROADCASTI128 fifteen<>+0(SB), Y2
-	MOVQ           rows+8(FP), R11
-	SUBQ           SI, R11
+	TESTQ          CX, CX
+	JZ             inorder126
 
-	// Four rows at once.
-four96:
+	// Four rows of the list at once.
+four125:
 	CMPQ  DX, $0x04
-	JL    one99
-	TESTQ CX, CX
-	JZ    inorder97
+	JL    one128
 	MOVQ  rows+8(FP), DI
 	MOVL  (CX), R8
 	IMULQ stride+32(FP), R8
@@ -1588,42 +2212,42 @@ four96:
 	IMULQ stride+32(FP), R11
 	ADDQ  DI, R11
 	CMPQ  stride+32(FP), $0x00000400
-	JL    ready98
+	JL    ready127
 	MOVQ  R8, R12
 	MOVQ  R9, R13
 	MOVQ  R10, R14
 	MOVQ  R11, R15
 	CMPQ  DX, $+5
-	JL    asked104
+	JL    asked133
 	MOVL  16(CX), R12
 	IMULQ stride+32(FP), R12
 	ADDQ  DI, R12
 	CMPQ  DX, $+6
-	JL    asked104
+	JL    asked133
 	MOVL  20(CX), R13
 	IMULQ stride+32(FP), R13
 	ADDQ  DI, R13
 	CMPQ  DX, $+7
-	JL    asked104
+	JL    asked133
 	MOVL  24(CX), R14
 	IMULQ stride+32(FP), R14
 	ADDQ  DI, R14
 	CMPQ  DX, $+8
-	JL    asked104
+	JL    asked133
 	MOVL  28(CX), R15
 	IMULQ stride+32(FP), R15
 	ADDQ  DI, R15
 
-asked104:
+asked133:
 	VPXOR Y3, Y3, Y3
 	VPXOR Y4, Y4, Y4
 	VPXOR Y5, Y5, Y5
 	VPXOR Y6, Y6, Y6
 	MOVQ  $0x00000020, DI
 	CMPQ  DI, SI
-	JG    over106
+	JG    over134
 
-loop105:
+asking135:
 	VMOVDQU    -64(AX)(DI*2), Y8
 	VPSLLW     $0x08, Y8, Y7
 	VPSRAW     $0x08, Y7, Y7
@@ -1710,31 +2334,11 @@ loop105:
 	PREFETCHT0 -32(R15)(DI*1)
 	ADDQ       $+32, DI
 	CMPQ       DI, SI
-	JLE        loop105
+	JG         over134
+	CMPQ       DI, $0x00000200
+	JLE        asking135
 
-over106:
-	SUBQ $+32, DI
-	JMP  summed103
-
-inorder97:
-	ADDQ stride+32(FP), R11
-	MOVQ R11, R8
-	ADDQ stride+32(FP), R11
-	MOVQ R11, R9
-	ADDQ stride+32(FP), R11
-	MOVQ R11, R10
-	ADDQ stride+32(FP), R11
-
-ready98:
-	VPXOR Y3, Y3, Y3
-	VPXOR Y4, Y4, Y4
-	VPXOR Y5, Y5, Y5
-	VPXOR Y6, Y6, Y6
-	MOVQ  $0x00000020, DI
-	CMPQ  DI, SI
-	JG    over108
-
-loop107:
+loop136:
 	VMOVDQU  -64(AX)(DI*2), Y8
 	VPSLLW   $0x08, Y8, Y7
 	VPSRAW   $0x08, Y7, Y7
@@ -1817,12 +2421,110 @@ loop107:
 	VPADDD   Y11, Y6, Y6
 	ADDQ     $+32, DI
 	CMPQ     DI, SI
-	JLE      loop107
+	JLE      loop136
 
-over108:
+over134:
+	SUBQ $+32, DI
+	JMP  summed132
+
+ready127:
+	VPXOR Y3, Y3, Y3
+	VPXOR Y4, Y4, Y4
+	VPXOR Y5, Y5, Y5
+	VPXOR Y6, Y6, Y6
+	MOVQ  $0x00000020, DI
+	CMPQ  DI, SI
+	JG    over137
+
+loop138:
+	VMOVDQU  -64(AX)(DI*2), Y8
+	VPSLLW   $0x08, Y8, Y7
+	VPSRAW   $0x08, Y7, Y7
+	VPSRAW   $0x08, Y8, Y8
+	VMOVDQU  -32(AX)(DI*2), Y10
+	VPSLLW   $0x08, Y10, Y9
+	VPSRAW   $0x08, Y9, Y9
+	VPSRAW   $0x08, Y10, Y10
+	VMOVDQU  -32(R8)(DI*1), Y11
+	VPAND    Y2, Y11, Y12
+	VPSRLW   $0x04, Y11, Y11
+	VPAND    Y2, Y11, Y11
+	VPSHUFB  Y12, Y1, Y12
+	VPAND    Y0, Y12, Y13
+	VPSRLW   $0x08, Y12, Y12
+	VPMADDWD Y7, Y13, Y13
+	VPMADDWD Y8, Y12, Y12
+	VPADDD   Y13, Y3, Y3
+	VPADDD   Y12, Y3, Y3
+	VPSHUFB  Y11, Y1, Y11
+	VPAND    Y0, Y11, Y12
+	VPSRLW   $0x08, Y11, Y11
+	VPMADDWD Y9, Y12, Y12
+	VPMADDWD Y10, Y11, Y11
+	VPADDD   Y12, Y3, Y3
+	VPADDD   Y11, Y3, Y3
+	VMOVDQU  -32(R9)(DI*1), Y11
+	VPAND    Y2, Y11, Y12
+	VPSRLW   $0x04, Y11, Y11
+	VPAND    Y2, Y11, Y11
+	VPSHUFB  Y12, Y1, Y12
+	VPAND    Y0, Y12, Y13
+	VPSRLW   $0x08, Y12, Y12
+	VPMADDWD Y7, Y13, Y13
+	VPMADDWD Y8, Y12, Y12
+	VPADDD   Y13, Y4, Y4
+	VPADDD   Y12, Y4, Y4
+	VPSHUFB  Y11, Y1, Y11
+	VPAND    Y0, Y11, Y12
+	VPSRLW   $0x08, Y11, Y11
+	VPMADDWD Y9, Y12, Y12
+	VPMADDWD Y10, Y11, Y11
+	VPADDD   Y12, Y4, Y4
+	VPADDD   Y11, Y4, Y4
+	VMOVDQU  -32(R10)(DI*1), Y11
+	VPAND    Y2, Y11, Y12
+	VPSRLW   $0x04, Y11, Y11
+	VPAND    Y2, Y11, Y11
+	VPSHUFB  Y12, Y1, Y12
+	VPAND    Y0, Y12, Y13
+	VPSRLW   $0x08, Y12, Y12
+	VPMADDWD Y7, Y13, Y13
+	VPMADDWD Y8, Y12, Y12
+	VPADDD   Y13, Y5, Y5
+	VPADDD   Y12, Y5, Y5
+	VPSHUFB  Y11, Y1, Y11
+	VPAND    Y0, Y11, Y12
+	VPSRLW   $0x08, Y11, Y11
+	VPMADDWD Y9, Y12, Y12
+	VPMADDWD Y10, Y11, Y11
+	VPADDD   Y12, Y5, Y5
+	VPADDD   Y11, Y5, Y5
+	VMOVDQU  -32(R11)(DI*1), Y11
+	VPAND    Y2, Y11, Y12
+	VPSRLW   $0x04, Y11, Y11
+	VPAND    Y2, Y11, Y11
+	VPSHUFB  Y12, Y1, Y12
+	VPAND    Y0, Y12, Y13
+	VPSRLW   $0x08, Y12, Y12
+	VPMADDWD Y7, Y13, Y13
+	VPMADDWD Y8, Y12, Y12
+	VPADDD   Y13, Y6, Y6
+	VPADDD   Y12, Y6, Y6
+	VPSHUFB  Y11, Y1, Y11
+	VPAND    Y0, Y11, Y7
+	VPSRLW   $0x08, Y11, Y11
+	VPMADDWD Y9, Y7, Y7
+	VPMADDWD Y10, Y11, Y11
+	VPADDD   Y7, Y6, Y6
+	VPADDD   Y11, Y6, Y6
+	ADDQ     $+32, DI
+	CMPQ     DI, SI
+	JLE      loop138
+
+over137:
 	SUBQ $+32, DI
 
-summed103:
+summed132:
 	VPHADDD      Y4, Y3, Y3
 	VPHADDD      Y6, Y5, Y4
 	VPHADDD      Y4, Y3, Y3
@@ -1831,35 +2533,167 @@ summed103:
 	VMOVDQU      X4, (BX)
 	ADDQ         $0x10, BX
 	SUBQ         $0x04, DX
-	TESTQ        CX, CX
-	JZ           four96
 	ADDQ         $0x10, CX
-	JMP          four96
+	JMP          four125
+
+	// Rows in order.
+inorder126:
+	MOVQ  rows+8(FP), R11
+	MOVQ  DX, R12
+	SHRQ  $0x02, R12
+	JZ    over140
+	MOVQ  R12, R13
+	IMULQ SI, R13
+	MOVQ  R11, R8
+	LEAQ  (R8)(R13*1), R9
+	LEAQ  (R9)(R13*1), R10
+	LEAQ  (R10)(R13*1), R11
+	MOVQ  R12, R13
+	SHLQ  $0x02, R13
+	LEAQ  (R13)(R13*2), R14
+
+quarters139:
+	VPXOR Y3, Y3, Y3
+	VPXOR Y4, Y4, Y4
+	VPXOR Y5, Y5, Y5
+	VPXOR Y6, Y6, Y6
+	MOVQ  $0x00000020, DI
+	CMPQ  DI, SI
+	JG    over141
+
+loop142:
+	VMOVDQU  -64(AX)(DI*2), Y8
+	VPSLLW   $0x08, Y8, Y7
+	VPSRAW   $0x08, Y7, Y7
+	VPSRAW   $0x08, Y8, Y8
+	VMOVDQU  -32(AX)(DI*2), Y10
+	VPSLLW   $0x08, Y10, Y9
+	VPSRAW   $0x08, Y9, Y9
+	VPSRAW   $0x08, Y10, Y10
+	VMOVDQU  -32(R8)(DI*1), Y11
+	VPAND    Y2, Y11, Y12
+	VPSRLW   $0x04, Y11, Y11
+	VPAND    Y2, Y11, Y11
+	VPSHUFB  Y12, Y1, Y12
+	VPAND    Y0, Y12, Y13
+	VPSRLW   $0x08, Y12, Y12
+	VPMADDWD Y7, Y13, Y13
+	VPMADDWD Y8, Y12, Y12
+	VPADDD   Y13, Y3, Y3
+	VPADDD   Y12, Y3, Y3
+	VPSHUFB  Y11, Y1, Y11
+	VPAND    Y0, Y11, Y12
+	VPSRLW   $0x08, Y11, Y11
+	VPMADDWD Y9, Y12, Y12
+	VPMADDWD Y10, Y11, Y11
+	VPADDD   Y12, Y3, Y3
+	VPADDD   Y11, Y3, Y3
+	VMOVDQU  -32(R9)(DI*1), Y11
+	VPAND    Y2, Y11, Y12
+	VPSRLW   $0x04, Y11, Y11
+	VPAND    Y2, Y11, Y11
+	VPSHUFB  Y12, Y1, Y12
+	VPAND    Y0, Y12, Y13
+	VPSRLW   $0x08, Y12, Y12
+	VPMADDWD Y7, Y13, Y13
+	VPMADDWD Y8, Y12, Y12
+	VPADDD   Y13, Y4, Y4
+	VPADDD   Y12, Y4, Y4
+	VPSHUFB  Y11, Y1, Y11
+	VPAND    Y0, Y11, Y12
+	VPSRLW   $0x08, Y11, Y11
+	VPMADDWD Y9, Y12, Y12
+	VPMADDWD Y10, Y11, Y11
+	VPADDD   Y12, Y4, Y4
+	VPADDD   Y11, Y4, Y4
+	VMOVDQU  -32(R10)(DI*1), Y11
+	VPAND    Y2, Y11, Y12
+	VPSRLW   $0x04, Y11, Y11
+	VPAND    Y2, Y11, Y11
+	VPSHUFB  Y12, Y1, Y12
+	VPAND    Y0, Y12, Y13
+	VPSRLW   $0x08, Y12, Y12
+	VPMADDWD Y7, Y13, Y13
+	VPMADDWD Y8, Y12, Y12
+	VPADDD   Y13, Y5, Y5
+	VPADDD   Y12, Y5, Y5
+	VPSHUFB  Y11, Y1, Y11
+	VPAND    Y0, Y11, Y12
+	VPSRLW   $0x08, Y11, Y11
+	VPMADDWD Y9, Y12, Y12
+	VPMADDWD Y10, Y11, Y11
+	VPADDD   Y12, Y5, Y5
+	VPADDD   Y11, Y5, Y5
+	VMOVDQU  -32(R11)(DI*1), Y11
+	VPAND    Y2, Y11, Y12
+	VPSRLW   $0x04, Y11, Y11
+	VPAND    Y2, Y11, Y11
+	VPSHUFB  Y12, Y1, Y12
+	VPAND    Y0, Y12, Y13
+	VPSRLW   $0x08, Y12, Y12
+	VPMADDWD Y7, Y13, Y13
+	VPMADDWD Y8, Y12, Y12
+	VPADDD   Y13, Y6, Y6
+	VPADDD   Y12, Y6, Y6
+	VPSHUFB  Y11, Y1, Y11
+	VPAND    Y0, Y11, Y7
+	VPSRLW   $0x08, Y11, Y11
+	VPMADDWD Y9, Y7, Y7
+	VPMADDWD Y10, Y11, Y11
+	VPADDD   Y7, Y6, Y6
+	VPADDD   Y11, Y6, Y6
+	ADDQ     $+32, DI
+	CMPQ     DI, SI
+	JLE      loop142
+
+over141:
+	SUBQ         $+32, DI
+	VPHADDD      Y4, Y3, Y3
+	VPHADDD      Y6, Y5, Y4
+	VPHADDD      Y4, Y3, Y3
+	VEXTRACTI128 $0x01, Y3, X4
+	VPADDD       X4, X3, X4
+	VMOVD        X4, (BX)
+	VPEXTRD      $0x01, X4, (BX)(R13*1)
+	VPEXTRD      $0x02, X4, (BX)(R13*2)
+	VPEXTRD      $0x03, X4, (BX)(R14*1)
+	ADDQ         $0x04, BX
+	ADDQ         SI, R8
+	ADDQ         SI, R9
+	ADDQ         SI, R10
+	ADDQ         SI, R11
+	DECQ         R12
+	JNZ          quarters139
+	ADDQ         R14, BX
+	ANDQ         $0x03, DX
+
+over140:
+	SUBQ SI, R11
 
 	// What is left, row by row.
-one99:
+one128:
 	TESTQ DX, DX
-	JZ    done102
+	JZ    done131
 	TESTQ CX, CX
-	JZ    oneinorder100
+	JZ    oneinorder129
 	MOVQ  rows+8(FP), DI
 	MOVL  (CX), R11
 	IMULQ stride+32(FP), R11
 	ADDQ  DI, R11
 	ADDQ  $0x04, CX
-	JMP   oneready101
+	JMP   oneready130
 
-oneinorder100:
+oneinorder129:
 	ADDQ stride+32(FP), R11
 
-oneready101:
+oneready130:
 	VPXOR Y3, Y3, Y3
 	VPXOR Y4, Y4, Y4
 	MOVQ  $0x00000040, DI
 	CMPQ  DI, SI
-	JG    over110
+	JG    over143
 
-loop109:
+loop144:
 	VMOVDQU  -128(AX)(DI*2), Y6
 	VPSLLW   $0x08, Y6, Y5
 	VPSRAW   $0x08, Y5, Y5
@@ -1914,15 +2748,15 @@ loop109:
 	VPADDD   Y9, Y4, Y4
 	ADDQ     $+64, DI
 	CMPQ     DI, SI
-	JLE      loop109
+	JLE      loop144
 
-over110:
+over143:
 	SUBQ $+64, DI
 
-chunk111:
+chunk145:
 	ADDQ     $+32, DI
 	CMPQ     DI, SI
-	JG       chunks112
+	JG       chunks146
 	VMOVDQU  -64(AX)(DI*2), Y6
 	VPSLLW   $0x08, Y6, Y5
 	VPSRAW   $0x08, Y5, Y5
@@ -1949,9 +2783,9 @@ chunk111:
 	VPMADDWD Y8, Y9, Y9
 	VPADDD   Y5, Y3, Y3
 	VPADDD   Y9, Y3, Y3
-	JMP      chunk111
+	JMP      chunk145
 
-chunks112:
+chunks146:
 	SUBQ         $+32, DI
 	VPADDD       Y4, Y3, Y3
 	VEXTRACTI128 $0x01, Y3, X4
@@ -1961,9 +2795,9 @@ chunks112:
 	VMOVD        X4, (BX)
 	ADDQ         $0x04, BX
 	DECQ         DX
-	JMP          one99
+	JMP          one128
 
-done102:
+done131:
 	VZEROUPPER
 	RET
 
@@ -1984,15 +2818,13 @@ TEXT ·hammingAVX2(SB), $0-48
 	VBROADCASTI128 fifteen<>+0(SB), Y1
 	VBROADCASTI128 counts<>+0(SB), Y2
 	VPXOR          Y3, Y3, Y3
-	MOVQ           rows+8(FP), R11
-	SUBQ           SI, R11
+	TESTQ          CX, CX
+	JZ             inorder148
 
-	// Four rows at once.
-four113:
+	// Four rows of the list at once.
+four147:
 	CMPQ  DX, $0x04
-	JL    one116
-	TESTQ CX, CX
-	JZ    inorder114
+	JL    one150
 	MOVQ  rows+8(FP), DI
 	MOVL  (CX), R8
 	IMULQ stride+32(FP), R8
@@ -2007,42 +2839,42 @@ four113:
 	IMULQ stride+32(FP), R11
 	ADDQ  DI, R11
 	CMPQ  stride+32(FP), $0x00000400
-	JL    ready115
+	JL    ready149
 	MOVQ  R8, R12
 	MOVQ  R9, R13
 	MOVQ  R10, R14
 	MOVQ  R11, R15
 	CMPQ  DX, $+5
-	JL    asked121
+	JL    asked155
 	MOVL  16(CX), R12
 	IMULQ stride+32(FP), R12
 	ADDQ  DI, R12
 	CMPQ  DX, $+6
-	JL    asked121
+	JL    asked155
 	MOVL  20(CX), R13
 	IMULQ stride+32(FP), R13
 	ADDQ  DI, R13
 	CMPQ  DX, $+7
-	JL    asked121
+	JL    asked155
 	MOVL  24(CX), R14
 	IMULQ stride+32(FP), R14
 	ADDQ  DI, R14
 	CMPQ  DX, $+8
-	JL    asked121
+	JL    asked155
 	MOVL  28(CX), R15
 	IMULQ stride+32(FP), R15
 	ADDQ  DI, R15
 
-asked121:
+asked155:
 	VPXOR Y4, Y4, Y4
 	VPXOR Y5, Y5, Y5
 	VPXOR Y6, Y6, Y6
 	VPXOR Y7, Y7, Y7
 	MOVQ  $0x00000020, DI
 	CMPQ  DI, SI
-	JG    over123
+	JG    over156
 
-loop122:
+asking157:
 	VMOVUPS    -32(AX)(DI*1), Y8
 	VPXOR      -32(R8)(DI*1), Y8, Y9
 	VPAND      Y1, Y9, Y10
@@ -2086,31 +2918,11 @@ loop122:
 	PREFETCHT0 -32(R15)(DI*1)
 	ADDQ       $+32, DI
 	CMPQ       DI, SI
-	JLE        loop122
+	JG         over156
+	CMPQ       DI, $0x00000200
+	JLE        asking157
 
-over123:
-	SUBQ $+32, DI
-	JMP  summed120
-
-inorder114:
-	ADDQ stride+32(FP), R11
-	MOVQ R11, R8
-	ADDQ stride+32(FP), R11
-	MOVQ R11, R9
-	ADDQ stride+32(FP), R11
-	MOVQ R11, R10
-	ADDQ stride+32(FP), R11
-
-ready115:
-	VPXOR Y4, Y4, Y4
-	VPXOR Y5, Y5, Y5
-	VPXOR Y6, Y6, Y6
-	VPXOR Y7, Y7, Y7
-	MOVQ  $0x00000020, DI
-	CMPQ  DI, SI
-	JG    over125
-
-loop124:
+loop158:
 	VMOVUPS -32(AX)(DI*1), Y8
 	VPXOR   -32(R8)(DI*1), Y8, Y9
 	VPAND   Y1, Y9, Y10
@@ -2150,14 +2962,69 @@ loop124:
 	VPADDD  Y8, Y7, Y7
 	ADDQ    $+32, DI
 	CMPQ    DI, SI
-	JLE     loop124
+	JLE     loop158
 
-over125:
+over156:
+	SUBQ $+32, DI
+	JMP  summed154
+
+ready149:
+	VPXOR Y4, Y4, Y4
+	VPXOR Y5, Y5, Y5
+	VPXOR Y6, Y6, Y6
+	VPXOR Y7, Y7, Y7
+	MOVQ  $0x00000020, DI
+	CMPQ  DI, SI
+	JG    over159
+
+loop160:
+	VMOVUPS -32(AX)(DI*1), Y8
+	VPXOR   -32(R8)(DI*1), Y8, Y9
+	VPAND   Y1, Y9, Y10
+	VPSRLW  $0x04, Y9, Y9
+	VPAND   Y1, Y9, Y9
+	VPSHUFB Y10, Y2, Y10
+	VPSHUFB Y9, Y2, Y9
+	VPADDB  Y10, Y9, Y9
+	VPSADBW Y3, Y9, Y9
+	VPADDD  Y9, Y4, Y4
+	VPXOR   -32(R9)(DI*1), Y8, Y9
+	VPAND   Y1, Y9, Y10
+	VPSRLW  $0x04, Y9, Y9
+	VPAND   Y1, Y9, Y9
+	VPSHUFB Y10, Y2, Y10
+	VPSHUFB Y9, Y2, Y9
+	VPADDB  Y10, Y9, Y9
+	VPSADBW Y3, Y9, Y9
+	VPADDD  Y9, Y5, Y5
+	VPXOR   -32(R10)(DI*1), Y8, Y9
+	VPAND   Y1, Y9, Y10
+	VPSRLW  $0x04, Y9, Y9
+	VPAND   Y1, Y9, Y9
+	VPSHUFB Y10, Y2, Y10
+	VPSHUFB Y9, Y2, Y9
+	VPADDB  Y10, Y9, Y9
+	VPSADBW Y3, Y9, Y9
+	VPADDD  Y9, Y6, Y6
+	VPXOR   -32(R11)(DI*1), Y8, Y8
+	VPAND   Y1, Y8, Y9
+	VPSRLW  $0x04, Y8, Y8
+	VPAND   Y1, Y8, Y8
+	VPSHUFB Y9, Y2, Y9
+	VPSHUFB Y8, Y2, Y8
+	VPADDB  Y9, Y8, Y8
+	VPSADBW Y3, Y8, Y8
+	VPADDD  Y8, Y7, Y7
+	ADDQ    $+32, DI
+	CMPQ    DI, SI
+	JLE     loop160
+
+over159:
 	SUBQ $+32, DI
 
-summed120:
+summed154:
 	CMPQ       DI, SI
-	JGE        whole126
+	JGE        whole161
 	VMASKMOVPS (AX)(DI*1), Y0, Y8
 	VMASKMOVPS (R8)(DI*1), Y0, Y9
 	VPXOR      Y9, Y8, Y9
@@ -2200,7 +3067,7 @@ summed120:
 	VPSADBW    Y3, Y8, Y8
 	VPADDD     Y8, Y7, Y7
 
-whole126:
+whole161:
 	VPHADDD      Y5, Y4, Y4
 	VPHADDD      Y7, Y6, Y5
 	VPHADDD      Y5, Y4, Y4
@@ -2209,35 +3076,169 @@ whole126:
 	VMOVDQU      X5, (BX)
 	ADDQ         $0x10, BX
 	SUBQ         $0x04, DX
-	TESTQ        CX, CX
-	JZ           four113
 	ADDQ         $0x10, CX
-	JMP          four113
+	JMP          four147
+
+	// Rows in order.
+inorder148:
+	MOVQ  rows+8(FP), R11
+	MOVQ  DX, R12
+	SHRQ  $0x02, R12
+	JZ    over163
+	MOVQ  R12, R13
+	IMULQ SI, R13
+	MOVQ  R11, R8
+	LEAQ  (R8)(R13*1), R9
+	LEAQ  (R9)(R13*1), R10
+	LEAQ  (R10)(R13*1), R11
+	MOVQ  R12, R13
+	SHLQ  $0x02, R13
+	LEAQ  (R13)(R13*2), R14
+
+quarters162:
+	VPXOR Y4, Y4, Y4
+	VPXOR Y5, Y5, Y5
+	VPXOR Y6, Y6, Y6
+	VPXOR Y7, Y7, Y7
+	MOVQ  $0x00000020, DI
+	CMPQ  DI, SI
+	JG    over164
+
+loop165:
+	VMOVUPS -32(AX)(DI*1), Y8
+	VPXOR   -32(R8)(DI*1), Y8, Y9
+	VPAND   Y1, Y9, Y10
+	VPSRLW  $0x04, Y9, Y9
+	VPAND   Y1, Y9, Y9
+	VPSHUFB Y10, Y2, Y10
+	VPSHUFB Y9, Y2, Y9
+	VPADDB  Y10, Y9, Y9
+	VPSADBW Y3, Y9, Y9
+	VPADDD  Y9, Y4, Y4
+	VPXOR   -32(R9)(DI*1), Y8, Y9
+	VPAND   Y1, Y9, Y10
+	VPSRLW  $0x04, Y9, Y9
+	VPAND   Y1, Y9, Y9
+	VPSHUFB Y10, Y2, Y10
+	VPSHUFB Y9, Y2, Y9
+	VPADDB  Y10, Y9, Y9
+	VPSADBW Y3, Y9, Y9
+	VPADDD  Y9, Y5, Y5
+	VPXOR   -32(R10)(DI*1), Y8, Y9
+	VPAND   Y1, Y9, Y10
+	VPSRLW  $0x04, Y9, Y9
+	VPAND   Y1, Y9, Y9
+	VPSHUFB Y10, Y2, Y10
+	VPSHUFB Y9, Y2, Y9
+	VPADDB  Y10, Y9, Y9
+	VPSADBW Y3, Y9, Y9
+	VPADDD  Y9, Y6, Y6
+	VPXOR   -32(R11)(DI*1), Y8, Y8
+	VPAND   Y1, Y8, Y9
+	VPSRLW  $0x04, Y8, Y8
+	VPAND   Y1, Y8, Y8
+	VPSHUFB Y9, Y2, Y9
+	VPSHUFB Y8, Y2, Y8
+	VPADDB  Y9, Y8, Y8
+	VPSADBW Y3, Y8, Y8
+	VPADDD  Y8, Y7, Y7
+	ADDQ    $+32, DI
+	CMPQ    DI, SI
+	JLE     loop165
+
+over164:
+	SUBQ       $+32, DI
+	CMPQ       DI, SI
+	JGE        whole166
+	VMASKMOVPS (AX)(DI*1), Y0, Y8
+	VMASKMOVPS (R8)(DI*1), Y0, Y9
+	VPXOR      Y9, Y8, Y9
+	VPAND      Y1, Y9, Y10
+	VPSRLW     $0x04, Y9, Y9
+	VPAND      Y1, Y9, Y9
+	VPSHUFB    Y10, Y2, Y10
+	VPSHUFB    Y9, Y2, Y9
+	VPADDB     Y10, Y9, Y9
+	VPSADBW    Y3, Y9, Y9
+	VPADDD     Y9, Y4, Y4
+	VMASKMOVPS (R9)(DI*1), Y0, Y9
+	VPXOR      Y9, Y8, Y9
+	VPAND      Y1, Y9, Y10
+	VPSRLW     $0x04, Y9, Y9
+	VPAND      Y1, Y9, Y9
+	VPSHUFB    Y10, Y2, Y10
+	VPSHUFB    Y9, Y2, Y9
+	VPADDB     Y10, Y9, Y9
+	VPSADBW    Y3, Y9, Y9
+	VPADDD     Y9, Y5, Y5
+	VMASKMOVPS (R10)(DI*1), Y0, Y9
+	VPXOR      Y9, Y8, Y9
+	VPAND      Y1, Y9, Y10
+	VPSRLW     $0x04, Y9, Y9
+	VPAND      Y1, Y9, Y9
+	VPSHUFB    Y10, Y2, Y10
+	VPSHUFB    Y9, Y2, Y9
+	VPADDB     Y10, Y9, Y9
+	VPSADBW    Y3, Y9, Y9
+	VPADDD     Y9, Y6, Y6
+	VMASKMOVPS (R11)(DI*1), Y0, Y9
+	VPXOR      Y9, Y8, Y8
+	VPAND      Y1, Y8, Y9
+	VPSRLW     $0x04, Y8, Y8
+	VPAND      Y1, Y8, Y8
+	VPSHUFB    Y9, Y2, Y9
+	VPSHUFB    Y8, Y2, Y8
+	VPADDB     Y9, Y8, Y8
+	VPSADBW    Y3, Y8, Y8
+	VPADDD     Y8, Y7, Y7
+
+whole166:
+	VPHADDD      Y5, Y4, Y4
+	VPHADDD      Y7, Y6, Y5
+	VPHADDD      Y5, Y4, Y4
+	VEXTRACTI128 $0x01, Y4, X5
+	VPADDD       X5, X4, X5
+	VMOVD        X5, (BX)
+	VPEXTRD      $0x01, X5, (BX)(R13*1)
+	VPEXTRD      $0x02, X5, (BX)(R13*2)
+	VPEXTRD      $0x03, X5, (BX)(R14*1)
+	ADDQ         $0x04, BX
+	ADDQ         SI, R8
+	ADDQ         SI, R9
+	ADDQ         SI, R10
+	ADDQ         SI, R11
+	DECQ         R12
+	JNZ          quarters162
+	ADDQ         R14, BX
+	ANDQ         $0x03, DX
+
+over163:
+	SUBQ SI, R11
 
 	// What is left, row by row.
-one116:
+one150:
 	TESTQ DX, DX
-	JZ    done119
+	JZ    done153
 	TESTQ CX, CX
-	JZ    oneinorder117
+	JZ    oneinorder151
 	MOVQ  rows+8(FP), DI
 	MOVL  (CX), R11
 	IMULQ stride+32(FP), R11
 	ADDQ  DI, R11
 	ADDQ  $0x04, CX
-	JMP   oneready118
+	JMP   oneready152
 
-oneinorder117:
+oneinorder151:
 	ADDQ stride+32(FP), R11
 
-oneready118:
+oneready152:
 	VPXOR Y4, Y4, Y4
 	VPXOR Y5, Y5, Y5
 	MOVQ  $0x00000040, DI
 	CMPQ  DI, SI
-	JG    over128
+	JG    over167
 
-loop127:
+loop168:
 	VMOVUPS -64(AX)(DI*1), Y6
 	VPXOR   -64(R11)(DI*1), Y6, Y6
 	VPAND   Y1, Y6, Y7
@@ -2260,15 +3261,15 @@ loop127:
 	VPADDD  Y6, Y5, Y5
 	ADDQ    $+64, DI
 	CMPQ    DI, SI
-	JLE     loop127
+	JLE     loop168
 
-over128:
+over167:
 	SUBQ $+64, DI
 
-chunk129:
+chunk169:
 	ADDQ    $+32, DI
 	CMPQ    DI, SI
-	JG      chunks130
+	JG      chunks170
 	VMOVUPS -32(AX)(DI*1), Y6
 	VPXOR   -32(R11)(DI*1), Y6, Y6
 	VPAND   Y1, Y6, Y7
@@ -2279,12 +3280,12 @@ chunk129:
 	VPADDB  Y7, Y6, Y6
 	VPSADBW Y3, Y6, Y6
 	VPADDD  Y6, Y4, Y4
-	JMP     chunk129
+	JMP     chunk169
 
-chunks130:
+chunks170:
 	SUBQ       $+32, DI
 	CMPQ       DI, SI
-	JGE        whole131
+	JGE        whole171
 	VMASKMOVPS (AX)(DI*1), Y0, Y6
 	VMASKMOVPS (R11)(DI*1), Y0, Y7
 	VPXOR      Y7, Y6, Y6
@@ -2297,7 +3298,7 @@ chunks130:
 	VPSADBW    Y3, Y6, Y6
 	VPADDD     Y6, Y5, Y5
 
-whole131:
+whole171:
 	VPADDD       Y5, Y4, Y4
 	VEXTRACTI128 $0x01, Y4, X5
 	VPADDD       X5, X4, X5
@@ -2306,9 +3307,9 @@ whole131:
 	VMOVD        X5, (BX)
 	ADDQ         $0x04, BX
 	DECQ         DX
-	JMP          one116
+	JMP          one150
 
-done119:
+done153:
 	VZEROUPPER
 	RET
 
@@ -2329,15 +3330,13 @@ TEXT ·overlapAVX2(SB), $0-48
 	VBROADCASTI128 fifteen<>+0(SB), Y1
 	VBROADCASTI128 counts<>+0(SB), Y2
 	VPXOR          Y3, Y3, Y3
-	MOVQ           rows+8(FP), R11
-	SUBQ           SI, R11
+	TESTQ          CX, CX
+	JZ             inorder173
 
-	// Four rows at once.
-four132:
+	// Four rows of the list at once.
+four172:
 	CMPQ  DX, $0x04
-	JL    one135
-	TESTQ CX, CX
-	JZ    inorder133
+	JL    one175
 	MOVQ  rows+8(FP), DI
 	MOVL  (CX), R8
 	IMULQ stride+32(FP), R8
@@ -2352,42 +3351,42 @@ four132:
 	IMULQ stride+32(FP), R11
 	ADDQ  DI, R11
 	CMPQ  stride+32(FP), $0x00000400
-	JL    ready134
+	JL    ready174
 	MOVQ  R8, R12
 	MOVQ  R9, R13
 	MOVQ  R10, R14
 	MOVQ  R11, R15
 	CMPQ  DX, $+5
-	JL    asked140
+	JL    asked180
 	MOVL  16(CX), R12
 	IMULQ stride+32(FP), R12
 	ADDQ  DI, R12
 	CMPQ  DX, $+6
-	JL    asked140
+	JL    asked180
 	MOVL  20(CX), R13
 	IMULQ stride+32(FP), R13
 	ADDQ  DI, R13
 	CMPQ  DX, $+7
-	JL    asked140
+	JL    asked180
 	MOVL  24(CX), R14
 	IMULQ stride+32(FP), R14
 	ADDQ  DI, R14
 	CMPQ  DX, $+8
-	JL    asked140
+	JL    asked180
 	MOVL  28(CX), R15
 	IMULQ stride+32(FP), R15
 	ADDQ  DI, R15
 
-asked140:
+asked180:
 	VPXOR Y4, Y4, Y4
 	VPXOR Y5, Y5, Y5
 	VPXOR Y6, Y6, Y6
 	VPXOR Y7, Y7, Y7
 	MOVQ  $0x00000020, DI
 	CMPQ  DI, SI
-	JG    over142
+	JG    over181
 
-loop141:
+asking182:
 	VMOVUPS    -32(AX)(DI*1), Y8
 	VPAND      -32(R8)(DI*1), Y8, Y9
 	VPAND      Y1, Y9, Y10
@@ -2431,31 +3430,11 @@ loop141:
 	PREFETCHT0 -32(R15)(DI*1)
 	ADDQ       $+32, DI
 	CMPQ       DI, SI
-	JLE        loop141
+	JG         over181
+	CMPQ       DI, $0x00000200
+	JLE        asking182
 
-over142:
-	SUBQ $+32, DI
-	JMP  summed139
-
-inorder133:
-	ADDQ stride+32(FP), R11
-	MOVQ R11, R8
-	ADDQ stride+32(FP), R11
-	MOVQ R11, R9
-	ADDQ stride+32(FP), R11
-	MOVQ R11, R10
-	ADDQ stride+32(FP), R11
-
-ready134:
-	VPXOR Y4, Y4, Y4
-	VPXOR Y5, Y5, Y5
-	VPXOR Y6, Y6, Y6
-	VPXOR Y7, Y7, Y7
-	MOVQ  $0x00000020, DI
-	CMPQ  DI, SI
-	JG    over144
-
-loop143:
+loop183:
 	VMOVUPS -32(AX)(DI*1), Y8
 	VPAND   -32(R8)(DI*1), Y8, Y9
 	VPAND   Y1, Y9, Y10
@@ -2495,14 +3474,69 @@ loop143:
 	VPADDD  Y8, Y7, Y7
 	ADDQ    $+32, DI
 	CMPQ    DI, SI
-	JLE     loop143
+	JLE     loop183
 
-over144:
+over181:
+	SUBQ $+32, DI
+	JMP  summed179
+
+ready174:
+	VPXOR Y4, Y4, Y4
+	VPXOR Y5, Y5, Y5
+	VPXOR Y6, Y6, Y6
+	VPXOR Y7, Y7, Y7
+	MOVQ  $0x00000020, DI
+	CMPQ  DI, SI
+	JG    over184
+
+loop185:
+	VMOVUPS -32(AX)(DI*1), Y8
+	VPAND   -32(R8)(DI*1), Y8, Y9
+	VPAND   Y1, Y9, Y10
+	VPSRLW  $0x04, Y9, Y9
+	VPAND   Y1, Y9, Y9
+	VPSHUFB Y10, Y2, Y10
+	VPSHUFB Y9, Y2, Y9
+	VPADDB  Y10, Y9, Y9
+	VPSADBW Y3, Y9, Y9
+	VPADDD  Y9, Y4, Y4
+	VPAND   -32(R9)(DI*1), Y8, Y9
+	VPAND   Y1, Y9, Y10
+	VPSRLW  $0x04, Y9, Y9
+	VPAND   Y1, Y9, Y9
+	VPSHUFB Y10, Y2, Y10
+	VPSHUFB Y9, Y2, Y9
+	VPADDB  Y10, Y9, Y9
+	VPSADBW Y3, Y9, Y9
+	VPADDD  Y9, Y5, Y5
+	VPAND   -32(R10)(DI*1), Y8, Y9
+	VPAND   Y1, Y9, Y10
+	VPSRLW  $0x04, Y9, Y9
+	VPAND   Y1, Y9, Y9
+	VPSHUFB Y10, Y2, Y10
+	VPSHUFB Y9, Y2, Y9
+	VPADDB  Y10, Y9, Y9
+	VPSADBW Y3, Y9, Y9
+	VPADDD  Y9, Y6, Y6
+	VPAND   -32(R11)(DI*1), Y8, Y8
+	VPAND   Y1, Y8, Y9
+	VPSRLW  $0x04, Y8, Y8
+	VPAND   Y1, Y8, Y8
+	VPSHUFB Y9, Y2, Y9
+	VPSHUFB Y8, Y2, Y8
+	VPADDB  Y9, Y8, Y8
+	VPSADBW Y3, Y8, Y8
+	VPADDD  Y8, Y7, Y7
+	ADDQ    $+32, DI
+	CMPQ    DI, SI
+	JLE     loop185
+
+over184:
 	SUBQ $+32, DI
 
-summed139:
+summed179:
 	CMPQ       DI, SI
-	JGE        whole145
+	JGE        whole186
 	VMASKMOVPS (AX)(DI*1), Y0, Y8
 	VMASKMOVPS (R8)(DI*1), Y0, Y9
 	VPAND      Y9, Y8, Y9
@@ -2545,7 +3579,7 @@ summed139:
 	VPSADBW    Y3, Y8, Y8
 	VPADDD     Y8, Y7, Y7
 
-whole145:
+whole186:
 	VPHADDD      Y5, Y4, Y4
 	VPHADDD      Y7, Y6, Y5
 	VPHADDD      Y5, Y4, Y4
@@ -2554,35 +3588,169 @@ whole145:
 	VMOVDQU      X5, (BX)
 	ADDQ         $0x10, BX
 	SUBQ         $0x04, DX
-	TESTQ        CX, CX
-	JZ           four132
 	ADDQ         $0x10, CX
-	JMP          four132
+	JMP          four172
+
+	// Rows in order.
+inorder173:
+	MOVQ  rows+8(FP), R11
+	MOVQ  DX, R12
+	SHRQ  $0x02, R12
+	JZ    over188
+	MOVQ  R12, R13
+	IMULQ SI, R13
+	MOVQ  R11, R8
+	LEAQ  (R8)(R13*1), R9
+	LEAQ  (R9)(R13*1), R10
+	LEAQ  (R10)(R13*1), R11
+	MOVQ  R12, R13
+	SHLQ  $0x02, R13
+	LEAQ  (R13)(R13*2), R14
+
+quarters187:
+	VPXOR Y4, Y4, Y4
+	VPXOR Y5, Y5, Y5
+	VPXOR Y6, Y6, Y6
+	VPXOR Y7, Y7, Y7
+	MOVQ  $0x00000020, DI
+	CMPQ  DI, SI
+	JG    over189
+
+loop190:
+	VMOVUPS -32(AX)(DI*1), Y8
+	VPAND   -32(R8)(DI*1), Y8, Y9
+	VPAND   Y1, Y9, Y10
+	VPSRLW  $0x04, Y9, Y9
+	VPAND   Y1, Y9, Y9
+	VPSHUFB Y10, Y2, Y10
+	VPSHUFB Y9, Y2, Y9
+	VPADDB  Y10, Y9, Y9
+	VPSADBW Y3, Y9, Y9
+	VPADDD  Y9, Y4, Y4
+	VPAND   -32(R9)(DI*1), Y8, Y9
+	VPAND   Y1, Y9, Y10
+	VPSRLW  $0x04, Y9, Y9
+	VPAND   Y1, Y9, Y9
+	VPSHUFB Y10, Y2, Y10
+	VPSHUFB Y9, Y2, Y9
+	VPADDB  Y10, Y9, Y9
+	VPSADBW Y3, Y9, Y9
+	VPADDD  Y9, Y5, Y5
+	VPAND   -32(R10)(DI*1), Y8, Y9
+	VPAND   Y1, Y9, Y10
+	VPSRLW  $0x04, Y9, Y9
+	VPAND   Y1, Y9, Y9
+	VPSHUFB Y10, Y2, Y10
+	VPSHUFB Y9, Y2, Y9
+	VPADDB  Y10, Y9, Y9
+	VPSADBW Y3, Y9, Y9
+	VPADDD  Y9, Y6, Y6
+	VPAND   -32(R11)(DI*1), Y8, Y8
+	VPAND   Y1, Y8, Y9
+	VPSRLW  $0x04, Y8, Y8
+	VPAND   Y1, Y8, Y8
+	VPSHUFB Y9, Y2, Y9
+	VPSHUFB Y8, Y2, Y8
+	VPADDB  Y9, Y8, Y8
+	VPSADBW Y3, Y8, Y8
+	VPADDD  Y8, Y7, Y7
+	ADDQ    $+32, DI
+	CMPQ    DI, SI
+	JLE     loop190
+
+over189:
+	SUBQ       $+32, DI
+	CMPQ       DI, SI
+	JGE        whole191
+	VMASKMOVPS (AX)(DI*1), Y0, Y8
+	VMASKMOVPS (R8)(DI*1), Y0, Y9
+	VPAND      Y9, Y8, Y9
+	VPAND      Y1, Y9, Y10
+	VPSRLW     $0x04, Y9, Y9
+	VPAND      Y1, Y9, Y9
+	VPSHUFB    Y10, Y2, Y10
+	VPSHUFB    Y9, Y2, Y9
+	VPADDB     Y10, Y9, Y9
+	VPSADBW    Y3, Y9, Y9
+	VPADDD     Y9, Y4, Y4
+	VMASKMOVPS (R9)(DI*1), Y0, Y9
+	VPAND      Y9, Y8, Y9
+	VPAND      Y1, Y9, Y10
+	VPSRLW     $0x04, Y9, Y9
+	VPAND      Y1, Y9, Y9
+	VPSHUFB    Y10, Y2, Y10
+	VPSHUFB    Y9, Y2, Y9
+	VPADDB     Y10, Y9, Y9
+	VPSADBW    Y3, Y9, Y9
+	VPADDD     Y9, Y5, Y5
+	VMASKMOVPS (R10)(DI*1), Y0, Y9
+	VPAND      Y9, Y8, Y9
+	VPAND      Y1, Y9, Y10
+	VPSRLW     $0x04, Y9, Y9
+	VPAND      Y1, Y9, Y9
+	VPSHUFB    Y10, Y2, Y10
+	VPSHUFB    Y9, Y2, Y9
+	VPADDB     Y10, Y9, Y9
+	VPSADBW    Y3, Y9, Y9
+	VPADDD     Y9, Y6, Y6
+	VMASKMOVPS (R11)(DI*1), Y0, Y9
+	VPAND      Y9, Y8, Y8
+	VPAND      Y1, Y8, Y9
+	VPSRLW     $0x04, Y8, Y8
+	VPAND      Y1, Y8, Y8
+	VPSHUFB    Y9, Y2, Y9
+	VPSHUFB    Y8, Y2, Y8
+	VPADDB     Y9, Y8, Y8
+	VPSADBW    Y3, Y8, Y8
+	VPADDD     Y8, Y7, Y7
+
+whole191:
+	VPHADDD      Y5, Y4, Y4
+	VPHADDD      Y7, Y6, Y5
+	VPHADDD      Y5, Y4, Y4
+	VEXTRACTI128 $0x01, Y4, X5
+	VPADDD       X5, X4, X5
+	VMOVD        X5, (BX)
+	VPEXTRD      $0x01, X5, (BX)(R13*1)
+	VPEXTRD      $0x02, X5, (BX)(R13*2)
+	VPEXTRD      $0x03, X5, (BX)(R14*1)
+	ADDQ         $0x04, BX
+	ADDQ         SI, R8
+	ADDQ         SI, R9
+	ADDQ         SI, R10
+	ADDQ         SI, R11
+	DECQ         R12
+	JNZ          quarters187
+	ADDQ         R14, BX
+	ANDQ         $0x03, DX
+
+over188:
+	SUBQ SI, R11
 
 	// What is left, row by row.
-one135:
+one175:
 	TESTQ DX, DX
-	JZ    done138
+	JZ    done178
 	TESTQ CX, CX
-	JZ    oneinorder136
+	JZ    oneinorder176
 	MOVQ  rows+8(FP), DI
 	MOVL  (CX), R11
 	IMULQ stride+32(FP), R11
 	ADDQ  DI, R11
 	ADDQ  $0x04, CX
-	JMP   oneready137
+	JMP   oneready177
 
-oneinorder136:
+oneinorder176:
 	ADDQ stride+32(FP), R11
 
-oneready137:
+oneready177:
 	VPXOR Y4, Y4, Y4
 	VPXOR Y5, Y5, Y5
 	MOVQ  $0x00000040, DI
 	CMPQ  DI, SI
-	JG    over147
+	JG    over192
 
-loop146:
+loop193:
 	VMOVUPS -64(AX)(DI*1), Y6
 	VPAND   -64(R11)(DI*1), Y6, Y6
 	VPAND   Y1, Y6, Y7
@@ -2605,15 +3773,15 @@ loop146:
 	VPADDD  Y6, Y5, Y5
 	ADDQ    $+64, DI
 	CMPQ    DI, SI
-	JLE     loop146
+	JLE     loop193
 
-over147:
+over192:
 	SUBQ $+64, DI
 
-chunk148:
+chunk194:
 	ADDQ    $+32, DI
 	CMPQ    DI, SI
-	JG      chunks149
+	JG      chunks195
 	VMOVUPS -32(AX)(DI*1), Y6
 	VPAND   -32(R11)(DI*1), Y6, Y6
 	VPAND   Y1, Y6, Y7
@@ -2624,12 +3792,12 @@ chunk148:
 	VPADDB  Y7, Y6, Y6
 	VPSADBW Y3, Y6, Y6
 	VPADDD  Y6, Y4, Y4
-	JMP     chunk148
+	JMP     chunk194
 
-chunks149:
+chunks195:
 	SUBQ       $+32, DI
 	CMPQ       DI, SI
-	JGE        whole150
+	JGE        whole196
 	VMASKMOVPS (AX)(DI*1), Y0, Y6
 	VMASKMOVPS (R11)(DI*1), Y0, Y7
 	VPAND      Y7, Y6, Y6
@@ -2642,7 +3810,7 @@ chunks149:
 	VPSADBW    Y3, Y6, Y6
 	VPADDD     Y6, Y5, Y5
 
-whole150:
+whole196:
 	VPADDD       Y5, Y4, Y4
 	VEXTRACTI128 $0x01, Y4, X5
 	VPADDD       X5, X4, X5
@@ -2651,8 +3819,8 @@ whole150:
 	VMOVD        X5, (BX)
 	ADDQ         $0x04, BX
 	DECQ         DX
-	JMP          one135
+	JMP          one175
 
-done138:
+done178:
 	VZEROUPPER
 	RET

@@ -33,15 +33,13 @@ TEXT ·l2AVX512(SB), $0-48
 	BTSQ  DI, R8
 	DECQ  R8
 	KMOVW R8, K1
-	MOVQ  rows+8(FP), R11
-	SUBQ  SI, R11
+	TESTQ CX, CX
+	JZ    inorder2
 
-	// Four rows at once.
+	// Four rows of the list at once.
 four1:
 	CMPQ  DX, $0x04
 	JL    one4
-	TESTQ CX, CX
-	JZ    inorder2
 	MOVQ  rows+8(FP), DI
 	MOVL  (CX), R8
 	IMULQ stride+32(FP), R8
@@ -93,9 +91,9 @@ asked9:
 	VPXORD Z7, Z7, Z7
 	MOVQ   $0x00000080, DI
 	CMPQ   DI, SI
-	JG     over11
+	JG     over10
 
-loop10:
+asking11:
 	VMOVUPS     -128(AX)(DI*1), Z8
 	VSUBPS      -128(R8)(DI*1), Z8, Z9
 	VFMADD231PS Z9, Z9, Z0
@@ -124,33 +122,9 @@ loop10:
 	PREFETCHT0  -64(R15)(DI*1)
 	ADDQ        $+128, DI
 	CMPQ        DI, SI
-	JLE         loop10
-
-over11:
-	SUBQ $+128, DI
-	JMP  summed8
-
-inorder2:
-	ADDQ stride+32(FP), R11
-	MOVQ R11, R8
-	ADDQ stride+32(FP), R11
-	MOVQ R11, R9
-	ADDQ stride+32(FP), R11
-	MOVQ R11, R10
-	ADDQ stride+32(FP), R11
-
-ready3:
-	VPXORD Z0, Z0, Z0
-	VPXORD Z1, Z1, Z1
-	VPXORD Z2, Z2, Z2
-	VPXORD Z3, Z3, Z3
-	VPXORD Z4, Z4, Z4
-	VPXORD Z5, Z5, Z5
-	VPXORD Z6, Z6, Z6
-	VPXORD Z7, Z7, Z7
-	MOVQ   $0x00000080, DI
-	CMPQ   DI, SI
-	JG     over13
+	JG          over10
+	CMPQ        DI, $0x00000200
+	JLE         asking11
 
 loop12:
 	VMOVUPS     -128(AX)(DI*1), Z8
@@ -175,14 +149,54 @@ loop12:
 	CMPQ        DI, SI
 	JLE         loop12
 
+over10:
+	SUBQ $+128, DI
+	JMP  summed8
+
+ready3:
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	VPXORD Z4, Z4, Z4
+	VPXORD Z5, Z5, Z5
+	VPXORD Z6, Z6, Z6
+	VPXORD Z7, Z7, Z7
+	MOVQ   $0x00000080, DI
+	CMPQ   DI, SI
+	JG     over13
+
+loop14:
+	VMOVUPS     -128(AX)(DI*1), Z8
+	VSUBPS      -128(R8)(DI*1), Z8, Z9
+	VFMADD231PS Z9, Z9, Z0
+	VSUBPS      -128(R9)(DI*1), Z8, Z9
+	VFMADD231PS Z9, Z9, Z2
+	VSUBPS      -128(R10)(DI*1), Z8, Z9
+	VFMADD231PS Z9, Z9, Z4
+	VSUBPS      -128(R11)(DI*1), Z8, Z8
+	VFMADD231PS Z8, Z8, Z6
+	VMOVUPS     -64(AX)(DI*1), Z8
+	VSUBPS      -64(R8)(DI*1), Z8, Z9
+	VFMADD231PS Z9, Z9, Z1
+	VSUBPS      -64(R9)(DI*1), Z8, Z9
+	VFMADD231PS Z9, Z9, Z3
+	VSUBPS      -64(R10)(DI*1), Z8, Z9
+	VFMADD231PS Z9, Z9, Z5
+	VSUBPS      -64(R11)(DI*1), Z8, Z8
+	VFMADD231PS Z8, Z8, Z7
+	ADDQ        $+128, DI
+	CMPQ        DI, SI
+	JLE         loop14
+
 over13:
 	SUBQ $+128, DI
 
 summed8:
-chunk14:
+chunk15:
 	ADDQ        $+64, DI
 	CMPQ        DI, SI
-	JG          chunks15
+	JG          chunks16
 	VMOVUPS     -64(AX)(DI*1), Z8
 	VSUBPS      -64(R8)(DI*1), Z8, Z9
 	VFMADD231PS Z9, Z9, Z0
@@ -192,12 +206,12 @@ chunk14:
 	VFMADD231PS Z9, Z9, Z4
 	VSUBPS      -64(R11)(DI*1), Z8, Z8
 	VFMADD231PS Z8, Z8, Z6
-	JMP         chunk14
+	JMP         chunk15
 
-chunks15:
+chunks16:
 	SUBQ        $+64, DI
 	CMPQ        DI, SI
-	JGE         whole16
+	JGE         whole17
 	VMOVUPS.Z   (AX)(DI*1), K1, Z8
 	VMOVUPS.Z   (R8)(DI*1), K1, Z9
 	VSUBPS      Z9, Z8, Z9
@@ -212,7 +226,7 @@ chunks15:
 	VSUBPS      Z9, Z8, Z9
 	VFMADD231PS Z9, Z9, Z7
 
-whole16:
+whole17:
 	VADDPS        Z1, Z0, Z0
 	VADDPS        Z3, Z2, Z2
 	VADDPS        Z5, Z4, Z4
@@ -233,10 +247,131 @@ whole16:
 	VMOVDQU       X1, (BX)
 	ADDQ          $0x10, BX
 	SUBQ          $0x04, DX
-	TESTQ         CX, CX
-	JZ            four1
 	ADDQ          $0x10, CX
 	JMP           four1
+
+	// Rows in order.
+inorder2:
+	MOVQ  rows+8(FP), R11
+	MOVQ  DX, R12
+	SHRQ  $0x02, R12
+	JZ    over19
+	MOVQ  R12, R13
+	IMULQ SI, R13
+	MOVQ  R11, R8
+	LEAQ  (R8)(R13*1), R9
+	LEAQ  (R9)(R13*1), R10
+	LEAQ  (R10)(R13*1), R11
+	MOVQ  R12, R13
+	SHLQ  $0x02, R13
+	LEAQ  (R13)(R13*2), R14
+
+quarters18:
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	VPXORD Z4, Z4, Z4
+	VPXORD Z5, Z5, Z5
+	VPXORD Z6, Z6, Z6
+	VPXORD Z7, Z7, Z7
+	MOVQ   $0x00000080, DI
+	CMPQ   DI, SI
+	JG     over20
+
+loop21:
+	VMOVUPS     -128(AX)(DI*1), Z8
+	VSUBPS      -128(R8)(DI*1), Z8, Z9
+	VFMADD231PS Z9, Z9, Z0
+	VSUBPS      -128(R9)(DI*1), Z8, Z9
+	VFMADD231PS Z9, Z9, Z2
+	VSUBPS      -128(R10)(DI*1), Z8, Z9
+	VFMADD231PS Z9, Z9, Z4
+	VSUBPS      -128(R11)(DI*1), Z8, Z8
+	VFMADD231PS Z8, Z8, Z6
+	VMOVUPS     -64(AX)(DI*1), Z8
+	VSUBPS      -64(R8)(DI*1), Z8, Z9
+	VFMADD231PS Z9, Z9, Z1
+	VSUBPS      -64(R9)(DI*1), Z8, Z9
+	VFMADD231PS Z9, Z9, Z3
+	VSUBPS      -64(R10)(DI*1), Z8, Z9
+	VFMADD231PS Z9, Z9, Z5
+	VSUBPS      -64(R11)(DI*1), Z8, Z8
+	VFMADD231PS Z8, Z8, Z7
+	ADDQ        $+128, DI
+	CMPQ        DI, SI
+	JLE         loop21
+
+over20:
+	SUBQ $+128, DI
+
+chunk22:
+	ADDQ        $+64, DI
+	CMPQ        DI, SI
+	JG          chunks23
+	VMOVUPS     -64(AX)(DI*1), Z8
+	VSUBPS      -64(R8)(DI*1), Z8, Z9
+	VFMADD231PS Z9, Z9, Z0
+	VSUBPS      -64(R9)(DI*1), Z8, Z9
+	VFMADD231PS Z9, Z9, Z2
+	VSUBPS      -64(R10)(DI*1), Z8, Z9
+	VFMADD231PS Z9, Z9, Z4
+	VSUBPS      -64(R11)(DI*1), Z8, Z8
+	VFMADD231PS Z8, Z8, Z6
+	JMP         chunk22
+
+chunks23:
+	SUBQ        $+64, DI
+	CMPQ        DI, SI
+	JGE         whole24
+	VMOVUPS.Z   (AX)(DI*1), K1, Z8
+	VMOVUPS.Z   (R8)(DI*1), K1, Z9
+	VSUBPS      Z9, Z8, Z9
+	VFMADD231PS Z9, Z9, Z1
+	VMOVUPS.Z   (R9)(DI*1), K1, Z9
+	VSUBPS      Z9, Z8, Z9
+	VFMADD231PS Z9, Z9, Z3
+	VMOVUPS.Z   (R10)(DI*1), K1, Z9
+	VSUBPS      Z9, Z8, Z9
+	VFMADD231PS Z9, Z9, Z5
+	VMOVUPS.Z   (R11)(DI*1), K1, Z9
+	VSUBPS      Z9, Z8, Z9
+	VFMADD231PS Z9, Z9, Z7
+
+whole24:
+	VADDPS        Z1, Z0, Z0
+	VADDPS        Z3, Z2, Z2
+	VADDPS        Z5, Z4, Z4
+	VADDPS        Z7, Z6, Z6
+	VEXTRACTI64X4 $0x01, Z0, Y1
+	VADDPS        Y1, Y0, Y1
+	VEXTRACTI64X4 $0x01, Z2, Y0
+	VADDPS        Y0, Y2, Y0
+	VEXTRACTI64X4 $0x01, Z4, Y2
+	VADDPS        Y2, Y4, Y2
+	VEXTRACTI64X4 $0x01, Z6, Y3
+	VADDPS        Y3, Y6, Y3
+	VHADDPS       Y0, Y1, Y0
+	VHADDPS       Y3, Y2, Y1
+	VHADDPS       Y1, Y0, Y0
+	VEXTRACTF128  $0x01, Y0, X1
+	VADDPS        X1, X0, X1
+	VMOVD         X1, (BX)
+	VPEXTRD       $0x01, X1, (BX)(R13*1)
+	VPEXTRD       $0x02, X1, (BX)(R13*2)
+	VPEXTRD       $0x03, X1, (BX)(R14*1)
+	ADDQ          $0x04, BX
+	ADDQ          SI, R8
+	ADDQ          SI, R9
+	ADDQ          SI, R10
+	ADDQ          SI, R11
+	DECQ          R12
+	JNZ           quarters18
+	ADDQ          R14, BX
+	ANDQ          $0x03, DX
+
+over19:
+	SUBQ SI, R11
 
 	// What is left, row by row.
 one4:
@@ -261,9 +396,9 @@ oneready6:
 	VPXORD Z3, Z3, Z3
 	MOVQ   $0x00000100, DI
 	CMPQ   DI, SI
-	JG     over18
+	JG     over25
 
-loop17:
+loop26:
 	VMOVUPS     -256(AX)(DI*1), Z4
 	VSUBPS      -256(R11)(DI*1), Z4, Z4
 	VFMADD231PS Z4, Z4, Z0
@@ -278,30 +413,30 @@ loop17:
 	VFMADD231PS Z4, Z4, Z3
 	ADDQ        $+256, DI
 	CMPQ        DI, SI
-	JLE         loop17
+	JLE         loop26
 
-over18:
+over25:
 	SUBQ $+256, DI
 
-chunk19:
+chunk27:
 	ADDQ        $+64, DI
 	CMPQ        DI, SI
-	JG          chunks20
+	JG          chunks28
 	VMOVUPS     -64(AX)(DI*1), Z4
 	VSUBPS      -64(R11)(DI*1), Z4, Z4
 	VFMADD231PS Z4, Z4, Z0
-	JMP         chunk19
+	JMP         chunk27
 
-chunks20:
+chunks28:
 	SUBQ        $+64, DI
 	CMPQ        DI, SI
-	JGE         whole21
+	JGE         whole29
 	VMOVUPS.Z   (AX)(DI*1), K1, Z4
 	VMOVUPS.Z   (R11)(DI*1), K1, Z5
 	VSUBPS      Z5, Z4, Z5
 	VFMADD231PS Z5, Z5, Z3
 
-whole21:
+whole29:
 	VADDPS        Z2, Z0, Z0
 	VADDPS        Z3, Z1, Z1
 	VADDPS        Z1, Z0, Z0
@@ -335,15 +470,13 @@ TEXT ·halfL2AVX512(SB), $0-48
 	BTSQ  DI, R8
 	DECQ  R8
 	KMOVW R8, K1
-	MOVQ  rows+8(FP), R11
-	SUBQ  SI, R11
-
-	// Four rows at once.
-four22:
-	CMPQ  DX, $0x04
-	JL    one25
 	TESTQ CX, CX
-	JZ    inorder23
+	JZ    inorder31
+
+	// Four rows of the list at once.
+four30:
+	CMPQ  DX, $0x04
+	JL    one33
 	MOVQ  rows+8(FP), DI
 	MOVL  (CX), R8
 	IMULQ stride+32(FP), R8
@@ -358,33 +491,33 @@ four22:
 	IMULQ stride+32(FP), R11
 	ADDQ  DI, R11
 	CMPQ  stride+32(FP), $0x00000400
-	JL    ready24
+	JL    ready32
 	MOVQ  R8, R12
 	MOVQ  R9, R13
 	MOVQ  R10, R14
 	MOVQ  R11, R15
 	CMPQ  DX, $+5
-	JL    asked30
+	JL    asked38
 	MOVL  16(CX), R12
 	IMULQ stride+32(FP), R12
 	ADDQ  DI, R12
 	CMPQ  DX, $+6
-	JL    asked30
+	JL    asked38
 	MOVL  20(CX), R13
 	IMULQ stride+32(FP), R13
 	ADDQ  DI, R13
 	CMPQ  DX, $+7
-	JL    asked30
+	JL    asked38
 	MOVL  24(CX), R14
 	IMULQ stride+32(FP), R14
 	ADDQ  DI, R14
 	CMPQ  DX, $+8
-	JL    asked30
+	JL    asked38
 	MOVL  28(CX), R15
 	IMULQ stride+32(FP), R15
 	ADDQ  DI, R15
 
-asked30:
+asked38:
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
@@ -395,24 +528,20 @@ asked30:
 	VPXORD Z7, Z7, Z7
 	MOVQ   $0x00000040, DI
 	CMPQ   DI, SI
-	JG     over32
+	JG     over39
 
-loop31:
+asking40:
 	VMOVUPS     -128(AX)(DI*2), Z8
-	VMOVDQU     -64(R8)(DI*1), Y9
-	VCVTPH2PS   Y9, Z9
+	VCVTPH2PS   -64(R8)(DI*1), Z9
 	VSUBPS      Z9, Z8, Z9
 	VFMADD231PS Z9, Z9, Z0
-	VMOVDQU     -64(R9)(DI*1), Y9
-	VCVTPH2PS   Y9, Z9
+	VCVTPH2PS   -64(R9)(DI*1), Z9
 	VSUBPS      Z9, Z8, Z9
 	VFMADD231PS Z9, Z9, Z2
-	VMOVDQU     -64(R10)(DI*1), Y9
-	VCVTPH2PS   Y9, Z9
+	VCVTPH2PS   -64(R10)(DI*1), Z9
 	VSUBPS      Z9, Z8, Z9
 	VFMADD231PS Z9, Z9, Z4
-	VMOVDQU     -64(R11)(DI*1), Y9
-	VCVTPH2PS   Y9, Z9
+	VCVTPH2PS   -64(R11)(DI*1), Z9
 	VSUBPS      Z9, Z8, Z9
 	VFMADD231PS Z9, Z9, Z6
 	PREFETCHT0  -64(R12)(DI*1)
@@ -420,40 +549,60 @@ loop31:
 	PREFETCHT0  -64(R14)(DI*1)
 	PREFETCHT0  -64(R15)(DI*1)
 	VMOVUPS     -64(AX)(DI*2), Z8
-	VMOVDQU     -32(R8)(DI*1), Y9
-	VCVTPH2PS   Y9, Z9
+	VCVTPH2PS   -32(R8)(DI*1), Z9
 	VSUBPS      Z9, Z8, Z9
 	VFMADD231PS Z9, Z9, Z1
-	VMOVDQU     -32(R9)(DI*1), Y9
-	VCVTPH2PS   Y9, Z9
+	VCVTPH2PS   -32(R9)(DI*1), Z9
 	VSUBPS      Z9, Z8, Z9
 	VFMADD231PS Z9, Z9, Z3
-	VMOVDQU     -32(R10)(DI*1), Y9
-	VCVTPH2PS   Y9, Z9
+	VCVTPH2PS   -32(R10)(DI*1), Z9
 	VSUBPS      Z9, Z8, Z9
 	VFMADD231PS Z9, Z9, Z5
-	VMOVDQU     -32(R11)(DI*1), Y9
-	VCVTPH2PS   Y9, Z9
+	VCVTPH2PS   -32(R11)(DI*1), Z9
 	VSUBPS      Z9, Z8, Z9
 	VFMADD231PS Z9, Z9, Z7
 	ADDQ        $+64, DI
 	CMPQ        DI, SI
-	JLE         loop31
+	JG          over39
+	CMPQ        DI, $0x00000200
+	JLE         asking40
 
-over32:
+loop41:
+	VMOVUPS     -128(AX)(DI*2), Z8
+	VCVTPH2PS   -64(R8)(DI*1), Z9
+	VSUBPS      Z9, Z8, Z9
+	VFMADD231PS Z9, Z9, Z0
+	VCVTPH2PS   -64(R9)(DI*1), Z9
+	VSUBPS      Z9, Z8, Z9
+	VFMADD231PS Z9, Z9, Z2
+	VCVTPH2PS   -64(R10)(DI*1), Z9
+	VSUBPS      Z9, Z8, Z9
+	VFMADD231PS Z9, Z9, Z4
+	VCVTPH2PS   -64(R11)(DI*1), Z9
+	VSUBPS      Z9, Z8, Z9
+	VFMADD231PS Z9, Z9, Z6
+	VMOVUPS     -64(AX)(DI*2), Z8
+	VCVTPH2PS   -32(R8)(DI*1), Z9
+	VSUBPS      Z9, Z8, Z9
+	VFMADD231PS Z9, Z9, Z1
+	VCVTPH2PS   -32(R9)(DI*1), Z9
+	VSUBPS      Z9, Z8, Z9
+	VFMADD231PS Z9, Z9, Z3
+	VCVTPH2PS   -32(R10)(DI*1), Z9
+	VSUBPS      Z9, Z8, Z9
+	VFMADD231PS Z9, Z9, Z5
+	VCVTPH2PS   -32(R11)(DI*1), Z9
+	VSUBPS      Z9, Z8, Z9
+	VFMADD231PS Z9, Z9, Z7
+	ADDQ        $+64, DI
+	CMPQ        DI, SI
+	JLE         loop41
+
+over39:
 	SUBQ $+64, DI
-	JMP  summed29
+	JMP  summed37
 
-inorder23:
-	ADDQ stride+32(FP), R11
-	MOVQ R11, R8
-	ADDQ stride+32(FP), R11
-	MOVQ R11, R9
-	ADDQ stride+32(FP), R11
-	MOVQ R11, R10
-	ADDQ stride+32(FP), R11
-
-ready24:
+ready32:
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
@@ -464,78 +613,66 @@ ready24:
 	VPXORD Z7, Z7, Z7
 	MOVQ   $0x00000040, DI
 	CMPQ   DI, SI
-	JG     over34
+	JG     over42
 
-loop33:
+loop43:
 	VMOVUPS     -128(AX)(DI*2), Z8
-	VMOVDQU     -64(R8)(DI*1), Y9
-	VCVTPH2PS   Y9, Z9
+	VCVTPH2PS   -64(R8)(DI*1), Z9
 	VSUBPS      Z9, Z8, Z9
 	VFMADD231PS Z9, Z9, Z0
-	VMOVDQU     -64(R9)(DI*1), Y9
-	VCVTPH2PS   Y9, Z9
+	VCVTPH2PS   -64(R9)(DI*1), Z9
 	VSUBPS      Z9, Z8, Z9
 	VFMADD231PS Z9, Z9, Z2
-	VMOVDQU     -64(R10)(DI*1), Y9
-	VCVTPH2PS   Y9, Z9
+	VCVTPH2PS   -64(R10)(DI*1), Z9
 	VSUBPS      Z9, Z8, Z9
 	VFMADD231PS Z9, Z9, Z4
-	VMOVDQU     -64(R11)(DI*1), Y9
-	VCVTPH2PS   Y9, Z9
+	VCVTPH2PS   -64(R11)(DI*1), Z9
 	VSUBPS      Z9, Z8, Z9
 	VFMADD231PS Z9, Z9, Z6
 	VMOVUPS     -64(AX)(DI*2), Z8
-	VMOVDQU     -32(R8)(DI*1), Y9
-	VCVTPH2PS   Y9, Z9
+	VCVTPH2PS   -32(R8)(DI*1), Z9
 	VSUBPS      Z9, Z8, Z9
 	VFMADD231PS Z9, Z9, Z1
-	VMOVDQU     -32(R9)(DI*1), Y9
-	VCVTPH2PS   Y9, Z9
+	VCVTPH2PS   -32(R9)(DI*1), Z9
 	VSUBPS      Z9, Z8, Z9
 	VFMADD231PS Z9, Z9, Z3
-	VMOVDQU     -32(R10)(DI*1), Y9
-	VCVTPH2PS   Y9, Z9
+	VCVTPH2PS   -32(R10)(DI*1), Z9
 	VSUBPS      Z9, Z8, Z9
 	VFMADD231PS Z9, Z9, Z5
-	VMOVDQU     -32(R11)(DI*1), Y9
-	VCVTPH2PS   Y9, Z9
+	VCVTPH2PS   -32(R11)(DI*1), Z9
 	VSUBPS      Z9, Z8, Z9
 	VFMADD231PS Z9, Z9, Z7
 	ADDQ        $+64, DI
 	CMPQ        DI, SI
-	JLE         loop33
+	JLE         loop43
 
-over34:
+over42:
 	SUBQ $+64, DI
 
-summed29:
-chunk35:
+summed37:
+chunk44:
 	ADDQ        $+32, DI
 	CMPQ        DI, SI
-	JG          chunks36
+	JG          chunks45
 	VMOVUPS     -64(AX)(DI*2), Z8
-	VMOVDQU     -32(R8)(DI*1), Y9
-	VCVTPH2PS   Y9, Z9
+	VCVTPH2PS   -32(R8)(DI*1), Z9
 	VSUBPS      Z9, Z8, Z9
 	VFMADD231PS Z9, Z9, Z0
-	VMOVDQU     -32(R9)(DI*1), Y9
-	VCVTPH2PS   Y9, Z9
+	VCVTPH2PS   -32(R9)(DI*1), Z9
 	VSUBPS      Z9, Z8, Z9
 	VFMADD231PS Z9, Z9, Z2
-	VMOVDQU     -32(R10)(DI*1), Y9
-	VCVTPH2PS   Y9, Z9
+	VCVTPH2PS   -32(R10)(DI*1), Z9
 	VSUBPS      Z9, Z8, Z9
 	VFMADD231PS Z9, Z9, Z4
-	VMOVDQU     -32(R11)(DI*1), Y9
-	VCVTPH2PS   Y9, Z9
+	VCVTPH2PS   -32(R11)(DI*1), Z9
 	VSUBPS      Z9, Z8, Z9
 	VFMADD231PS Z9, Z9, Z6
-	JMP         chunk35
+	JMP         chunk44
 
-chunks36:
+chunks45:
 	SUBQ        $+32, DI
 	CMPQ        DI, SI
-	JGE         whole37
+	JGE         whole46
 	VMOVUPS.Z   (AX)(DI*2), K1, Z8
 	VMOVDQU16.Z (R8)(DI*1), K1, Y9
 	VCVTPH2PS   Y9, Z9
@@ -554,7 +691,7 @@ chunks36:
 	VSUBPS      Z9, Z8, Z9
 	VFMADD231PS Z9, Z9, Z7
 
-whole37:
+whole46:
 	VADDPS        Z1, Z0, Z0
 	VADDPS        Z3, Z2, Z2
 	VADDPS        Z5, Z4, Z4
@@ -575,86 +712,218 @@ whole37:
 	VMOVDQU       X1, (BX)
 	ADDQ          $0x10, BX
 	SUBQ          $0x04, DX
-	TESTQ         CX, CX
-	JZ            four22
 	ADDQ          $0x10, CX
-	JMP           four22
+	JMP           four30
+
+	// Rows in order.
+inorder31:
+	MOVQ  rows+8(FP), R11
+	MOVQ  DX, R12
+	SHRQ  $0x02, R12
+	JZ    over48
+	MOVQ  R12, R13
+	IMULQ SI, R13
+	MOVQ  R11, R8
+	LEAQ  (R8)(R13*1), R9
+	LEAQ  (R9)(R13*1), R10
+	LEAQ  (R10)(R13*1), R11
+	MOVQ  R12, R13
+	SHLQ  $0x02, R13
+	LEAQ  (R13)(R13*2), R14
+
+quarters47:
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	VPXORD Z4, Z4, Z4
+	VPXORD Z5, Z5, Z5
+	VPXORD Z6, Z6, Z6
+	VPXORD Z7, Z7, Z7
+	MOVQ   $0x00000040, DI
+	CMPQ   DI, SI
+	JG     over49
+
+loop50:
+	VMOVUPS     -128(AX)(DI*2), Z8
+	VCVTPH2PS   -64(R8)(DI*1), Z9
+	VSUBPS      Z9, Z8, Z9
+	VFMADD231PS Z9, Z9, Z0
+	VCVTPH2PS   -64(R9)(DI*1), Z9
+	VSUBPS      Z9, Z8, Z9
+	VFMADD231PS Z9, Z9, Z2
+	VCVTPH2PS   -64(R10)(DI*1), Z9
+	VSUBPS      Z9, Z8, Z9
+	VFMADD231PS Z9, Z9, Z4
+	VCVTPH2PS   -64(R11)(DI*1), Z9
+	VSUBPS      Z9, Z8, Z9
+	VFMADD231PS Z9, Z9, Z6
+	VMOVUPS     -64(AX)(DI*2), Z8
+	VCVTPH2PS   -32(R8)(DI*1), Z9
+	VSUBPS      Z9, Z8, Z9
+	VFMADD231PS Z9, Z9, Z1
+	VCVTPH2PS   -32(R9)(DI*1), Z9
+	VSUBPS      Z9, Z8, Z9
+	VFMADD231PS Z9, Z9, Z3
+	VCVTPH2PS   -32(R10)(DI*1), Z9
+	VSUBPS      Z9, Z8, Z9
+	VFMADD231PS Z9, Z9, Z5
+	VCVTPH2PS   -32(R11)(DI*1), Z9
+	VSUBPS      Z9, Z8, Z9
+	VFMADD231PS Z9, Z9, Z7
+	ADDQ        $+64, DI
+	CMPQ        DI, SI
+	JLE         loop50
+
+over49:
+	SUBQ $+64, DI
+
+chunk51:
+	ADDQ        $+32, DI
+	CMPQ        DI, SI
+	JG          chunks52
+	VMOVUPS     -64(AX)(DI*2), Z8
+	VCVTPH2PS   -32(R8)(DI*1), Z9
+	VSUBPS      Z9, Z8, Z9
+	VFMADD231PS Z9, Z9, Z0
+	VCVTPH2PS   -32(R9)(DI*1), Z9
+	VSUBPS      Z9, Z8, Z9
+	VFMADD231PS Z9, Z9, Z2
+	VCVTPH2PS   -32(R10)(DI*1), Z9
+	VSUBPS      Z9, Z8, Z9
+	VFMADD231PS Z9, Z9, Z4
+	VCVTPH2PS   -32(R11)(DI*1), Z9
+	VSUBPS      Z9, Z8, Z9
+	VFMADD231PS Z9, Z9, Z6
+	JMP         chunk51
+
+chunks52:
+	SUBQ        $+32, DI
+	CMPQ        DI, SI
+	JGE         whole53
+	VMOVUPS.Z   (AX)(DI*2), K1, Z8
+	VMOVDQU16.Z (R8)(DI*1), K1, Y9
+	VCVTPH2PS   Y9, Z9
+	VSUBPS      Z9, Z8, Z9
+	VFMADD231PS Z9, Z9, Z1
+	VMOVDQU16.Z (R9)(DI*1), K1, Y9
+	VCVTPH2PS   Y9, Z9
+	VSUBPS      Z9, Z8, Z9
+	VFMADD231PS Z9, Z9, Z3
+	VMOVDQU16.Z (R10)(DI*1), K1, Y9
+	VCVTPH2PS   Y9, Z9
+	VSUBPS      Z9, Z8, Z9
+	VFMADD231PS Z9, Z9, Z5
+	VMOVDQU16.Z (R11)(DI*1), K1, Y9
+	VCVTPH2PS   Y9, Z9
+	VSUBPS      Z9, Z8, Z9
+	VFMADD231PS Z9, Z9, Z7
+
+whole53:
+	VADDPS        Z1, Z0, Z0
+	VADDPS        Z3, Z2, Z2
+	VADDPS        Z5, Z4, Z4
+	VADDPS        Z7, Z6, Z6
+	VEXTRACTI64X4 $0x01, Z0, Y1
+	VADDPS        Y1, Y0, Y1
+	VEXTRACTI64X4 $0x01, Z2, Y0
+	VADDPS        Y0, Y2, Y0
+	VEXTRACTI64X4 $0x01, Z4, Y2
+	VADDPS        Y2, Y4, Y2
+	VEXTRACTI64X4 $0x01, Z6, Y3
+	VADDPS        Y3, Y6, Y3
+	VHADDPS       Y0, Y1, Y0
+	VHADDPS       Y3, Y2, Y1
+	VHADDPS       Y1, Y0, Y0
+	VEXTRACTF128  $0x01, Y0, X1
+	VADDPS        X1, X0, X1
+	VMOVD         X1, (BX)
+	VPEXTRD       $0x01, X1, (BX)(R13*1)
+	VPEXTRD       $0x02, X1, (BX)(R13*2)
+	VPEXTRD       $0x03, X1, (BX)(R14*1)
+	ADDQ          $0x04, BX
+	ADDQ          SI, R8
+	ADDQ          SI, R9
+	ADDQ          SI, R10
+	ADDQ          SI, R11
+	DECQ          R12
+	JNZ           quarters47
+	ADDQ          R14, BX
+	ANDQ          $0x03, DX
+
+over48:
+	SUBQ SI, R11
 
 	// What is left, row by row.
-one25:
+one33:
 	TESTQ DX, DX
-	JZ    done28
+	JZ    done36
 	TESTQ CX, CX
-	JZ    oneinorder26
+	JZ    oneinorder34
 	MOVQ  rows+8(FP), DI
 	MOVL  (CX), R11
 	IMULQ stride+32(FP), R11
 	ADDQ  DI, R11
 	ADDQ  $0x04, CX
-	JMP   oneready27
+	JMP   oneready35
 
-oneinorder26:
+oneinorder34:
 	ADDQ stride+32(FP), R11
 
-oneready27:
+oneready35:
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
 	VPXORD Z3, Z3, Z3
 	MOVQ   $0x00000080, DI
 	CMPQ   DI, SI
-	JG     over39
+	JG     over54
 
-loop38:
+loop55:
 	VMOVUPS     -256(AX)(DI*2), Z4
-	VMOVDQU     -128(R11)(DI*1), Y5
-	VCVTPH2PS   Y5, Z5
+	VCVTPH2PS   -128(R11)(DI*1), Z5
 	VSUBPS      Z5, Z4, Z5
 	VFMADD231PS Z5, Z5, Z0
 	VMOVUPS     -192(AX)(DI*2), Z4
-	VMOVDQU     -96(R11)(DI*1), Y5
-	VCVTPH2PS   Y5, Z5
+	VCVTPH2PS   -96(R11)(DI*1), Z5
 	VSUBPS      Z5, Z4, Z5
 	VFMADD231PS Z5, Z5, Z1
 	VMOVUPS     -128(AX)(DI*2), Z4
-	VMOVDQU     -64(R11)(DI*1), Y5
-	VCVTPH2PS   Y5, Z5
+	VCVTPH2PS   -64(R11)(DI*1), Z5
 	VSUBPS      Z5, Z4, Z5
 	VFMADD231PS Z5, Z5, Z2
 	VMOVUPS     -64(AX)(DI*2), Z4
-	VMOVDQU     -32(R11)(DI*1), Y5
-	VCVTPH2PS   Y5, Z5
+	VCVTPH2PS   -32(R11)(DI*1), Z5
 	VSUBPS      Z5, Z4, Z5
 	VFMADD231PS Z5, Z5, Z3
 	ADDQ        $+128, DI
 	CMPQ        DI, SI
-	JLE         loop38
+	JLE         loop55
 
-over39:
+over54:
 	SUBQ $+128, DI
 
-chunk40:
+chunk56:
 	ADDQ        $+32, DI
 	CMPQ        DI, SI
-	JG          chunks41
+	JG          chunks57
 	VMOVUPS     -64(AX)(DI*2), Z4
-	VMOVDQU     -32(R11)(DI*1), Y5
-	VCVTPH2PS   Y5, Z5
+	VCVTPH2PS   -32(R11)(DI*1), Z5
 	VSUBPS      Z5, Z4, Z5
 	VFMADD231PS Z5, Z5, Z0
-	JMP         chunk40
+	JMP         chunk56
 
-chunks41:
+chunks57:
 	SUBQ        $+32, DI
 	CMPQ        DI, SI
-	JGE         whole42
+	JGE         whole58
 	VMOVUPS.Z   (AX)(DI*2), K1, Z4
 	VMOVDQU16.Z (R11)(DI*1), K1, Y5
 	VCVTPH2PS   Y5, Z5
 	VSUBPS      Z5, Z4, Z5
 	VFMADD231PS Z5, Z5, Z3
 
-whole42:
+whole58:
 	VADDPS        Z2, Z0, Z0
 	VADDPS        Z3, Z1, Z1
 	VADDPS        Z1, Z0, Z0
@@ -667,9 +936,9 @@ whole42:
 	VMOVD         X0, (BX)
 	ADDQ          $0x04, BX
 	DECQ          DX
-	JMP           one25
+	JMP           one33
 
-done28:
+done36:
 	VZEROUPPER
 	RET
 
@@ -688,15 +957,13 @@ TEXT ·dotAVX512(SB), $0-48
 	BTSQ  DI, R8
 	DECQ  R8
 	KMOVW R8, K1
-	MOVQ  rows+8(FP), R11
-	SUBQ  SI, R11
-
-	// Four rows at once.
-four43:
-	CMPQ  DX, $0x04
-	JL    one46
 	TESTQ CX, CX
-	JZ    inorder44
+	JZ    inorder60
+
+	// Four rows of the list at once.
+four59:
+	CMPQ  DX, $0x04
+	JL    one62
 	MOVQ  rows+8(FP), DI
 	MOVL  (CX), R8
 	IMULQ stride+32(FP), R8
@@ -711,33 +978,33 @@ four43:
 	IMULQ stride+32(FP), R11
 	ADDQ  DI, R11
 	CMPQ  stride+32(FP), $0x00000400
-	JL    ready45
+	JL    ready61
 	MOVQ  R8, R12
 	MOVQ  R9, R13
 	MOVQ  R10, R14
 	MOVQ  R11, R15
 	CMPQ  DX, $+5
-	JL    asked51
+	JL    asked67
 	MOVL  16(CX), R12
 	IMULQ stride+32(FP), R12
 	ADDQ  DI, R12
 	CMPQ  DX, $+6
-	JL    asked51
+	JL    asked67
 	MOVL  20(CX), R13
 	IMULQ stride+32(FP), R13
 	ADDQ  DI, R13
 	CMPQ  DX, $+7
-	JL    asked51
+	JL    asked67
 	MOVL  24(CX), R14
 	IMULQ stride+32(FP), R14
 	ADDQ  DI, R14
 	CMPQ  DX, $+8
-	JL    asked51
+	JL    asked67
 	MOVL  28(CX), R15
 	IMULQ stride+32(FP), R15
 	ADDQ  DI, R15
 
-asked51:
+asked67:
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
@@ -748,9 +1015,9 @@ asked51:
 	VPXORD Z7, Z7, Z7
 	MOVQ   $0x00000080, DI
 	CMPQ   DI, SI
-	JG     over53
+	JG     over68
 
-loop52:
+asking69:
 	VMOVUPS     -128(AX)(DI*1), Z8
 	VFMADD231PS -128(R8)(DI*1), Z8, Z0
 	VFMADD231PS -128(R9)(DI*1), Z8, Z2
@@ -771,35 +1038,11 @@ loop52:
 	PREFETCHT0  -64(R15)(DI*1)
 	ADDQ        $+128, DI
 	CMPQ        DI, SI
-	JLE         loop52
+	JG          over68
+	CMPQ        DI, $0x00000200
+	JLE         asking69
 
-over53:
-	SUBQ $+128, DI
-	JMP  summed50
-
-inorder44:
-	ADDQ stride+32(FP), R11
-	MOVQ R11, R8
-	ADDQ stride+32(FP), R11
-	MOVQ R11, R9
-	ADDQ stride+32(FP), R11
-	MOVQ R11, R10
-	ADDQ stride+32(FP), R11
-
-ready45:
-	VPXORD Z0, Z0, Z0
-	VPXORD Z1, Z1, Z1
-	VPXORD Z2, Z2, Z2
-	VPXORD Z3, Z3, Z3
-	VPXORD Z4, Z4, Z4
-	VPXORD Z5, Z5, Z5
-	VPXORD Z6, Z6, Z6
-	VPXORD Z7, Z7, Z7
-	MOVQ   $0x00000080, DI
-	CMPQ   DI, SI
-	JG     over55
-
-loop54:
+loop70:
 	VMOVUPS     -128(AX)(DI*1), Z8
 	VFMADD231PS -128(R8)(DI*1), Z8, Z0
 	VFMADD231PS -128(R9)(DI*1), Z8, Z2
@@ -812,27 +1055,59 @@ loop54:
 	VFMADD231PS -64(R11)(DI*1), Z8, Z7
 	ADDQ        $+128, DI
 	CMPQ        DI, SI
-	JLE         loop54
+	JLE         loop70
 
-over55:
+over68:
+	SUBQ $+128, DI
+	JMP  summed66
+
+ready61:
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	VPXORD Z4, Z4, Z4
+	VPXORD Z5, Z5, Z5
+	VPXORD Z6, Z6, Z6
+	VPXORD Z7, Z7, Z7
+	MOVQ   $0x00000080, DI
+	CMPQ   DI, SI
+	JG     over71
+
+loop72:
+	VMOVUPS     -128(AX)(DI*1), Z8
+	VFMADD231PS -128(R8)(DI*1), Z8, Z0
+	VFMADD231PS -128(R9)(DI*1), Z8, Z2
+	VFMADD231PS -128(R10)(DI*1), Z8, Z4
+	VFMADD231PS -128(R11)(DI*1), Z8, Z6
+	VMOVUPS     -64(AX)(DI*1), Z8
+	VFMADD231PS -64(R8)(DI*1), Z8, Z1
+	VFMADD231PS -64(R9)(DI*1), Z8, Z3
+	VFMADD231PS -64(R10)(DI*1), Z8, Z5
+	VFMADD231PS -64(R11)(DI*1), Z8, Z7
+	ADDQ        $+128, DI
+	CMPQ        DI, SI
+	JLE         loop72
+
+over71:
 	SUBQ $+128, DI
 
-summed50:
-chunk56:
+summed66:
+chunk73:
 	ADDQ        $+64, DI
 	CMPQ        DI, SI
-	JG          chunks57
+	JG          chunks74
 	VMOVUPS     -64(AX)(DI*1), Z8
 	VFMADD231PS -64(R8)(DI*1), Z8, Z0
 	VFMADD231PS -64(R9)(DI*1), Z8, Z2
 	VFMADD231PS -64(R10)(DI*1), Z8, Z4
 	VFMADD231PS -64(R11)(DI*1), Z8, Z6
-	JMP         chunk56
+	JMP         chunk73
 
-chunks57:
+chunks74:
 	SUBQ        $+64, DI
 	CMPQ        DI, SI
-	JGE         whole58
+	JGE         whole75
 	VMOVUPS.Z   (AX)(DI*1), K1, Z8
 	VMOVUPS.Z   (R8)(DI*1), K1, Z9
 	VFMADD231PS Z9, Z8, Z1
@@ -843,7 +1118,7 @@ chunks57:
 	VMOVUPS.Z   (R11)(DI*1), K1, Z9
 	VFMADD231PS Z9, Z8, Z7
 
-whole58:
+whole75:
 	VADDPS        Z1, Z0, Z0
 	VADDPS        Z3, Z2, Z2
 	VADDPS        Z5, Z4, Z4
@@ -864,37 +1139,142 @@ whole58:
 	VMOVDQU       X1, (BX)
 	ADDQ          $0x10, BX
 	SUBQ          $0x04, DX
-	TESTQ         CX, CX
-	JZ            four43
 	ADDQ          $0x10, CX
-	JMP           four43
+	JMP           four59
+
+	// Rows in order.
+inorder60:
+	MOVQ  rows+8(FP), R11
+	MOVQ  DX, R12
+	SHRQ  $0x02, R12
+	JZ    over77
+	MOVQ  R12, R13
+	IMULQ SI, R13
+	MOVQ  R11, R8
+	LEAQ  (R8)(R13*1), R9
+	LEAQ  (R9)(R13*1), R10
+	LEAQ  (R10)(R13*1), R11
+	MOVQ  R12, R13
+	SHLQ  $0x02, R13
+	LEAQ  (R13)(R13*2), R14
+
+quarters76:
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	VPXORD Z4, Z4, Z4
+	VPXORD Z5, Z5, Z5
+	VPXORD Z6, Z6, Z6
+	VPXORD Z7, Z7, Z7
+	MOVQ   $0x00000080, DI
+	CMPQ   DI, SI
+	JG     over78
+
+loop79:
+	VMOVUPS     -128(AX)(DI*1), Z8
+	VFMADD231PS -128(R8)(DI*1), Z8, Z0
+	VFMADD231PS -128(R9)(DI*1), Z8, Z2
+	VFMADD231PS -128(R10)(DI*1), Z8, Z4
+	VFMADD231PS -128(R11)(DI*1), Z8, Z6
+	VMOVUPS     -64(AX)(DI*1), Z8
+	VFMADD231PS -64(R8)(DI*1), Z8, Z1
+	VFMADD231PS -64(R9)(DI*1), Z8, Z3
+	VFMADD231PS -64(R10)(DI*1), Z8, Z5
+	VFMADD231PS -64(R11)(DI*1), Z8, Z7
+	ADDQ        $+128, DI
+	CMPQ        DI, SI
+	JLE         loop79
+
+over78:
+	SUBQ $+128, DI
+
+chunk80:
+	ADDQ        $+64, DI
+	CMPQ        DI, SI
+	JG          chunks81
+	VMOVUPS     -64(AX)(DI*1), Z8
+	VFMADD231PS -64(R8)(DI*1), Z8, Z0
+	VFMADD231PS -64(R9)(DI*1), Z8, Z2
+	VFMADD231PS -64(R10)(DI*1), Z8, Z4
+	VFMADD231PS -64(R11)(DI*1), Z8, Z6
+	JMP         chunk80
+
+chunks81:
+	SUBQ        $+64, DI
+	CMPQ        DI, SI
+	JGE         whole82
+	VMOVUPS.Z   (AX)(DI*1), K1, Z8
+	VMOVUPS.Z   (R8)(DI*1), K1, Z9
+	VFMADD231PS Z9, Z8, Z1
+	VMOVUPS.Z   (R9)(DI*1), K1, Z9
+	VFMADD231PS Z9, Z8, Z3
+	VMOVUPS.Z   (R10)(DI*1), K1, Z9
+	VFMADD231PS Z9, Z8, Z5
+	VMOVUPS.Z   (R11)(DI*1), K1, Z9
+	VFMADD231PS Z9, Z8, Z7
+
+whole82:
+	VADDPS        Z1, Z0, Z0
+	VADDPS        Z3, Z2, Z2
+	VADDPS        Z5, Z4, Z4
+	VADDPS        Z7, Z6, Z6
+	VEXTRACTI64X4 $0x01, Z0, Y1
+	VADDPS        Y1, Y0, Y1
+	VEXTRACTI64X4 $0x01, Z2, Y0
+	VADDPS        Y0, Y2, Y0
+	VEXTRACTI64X4 $0x01, Z4, Y2
+	VADDPS        Y2, Y4, Y2
+	VEXTRACTI64X4 $0x01, Z6, Y3
+	VADDPS        Y3, Y6, Y3
+	VHADDPS       Y0, Y1, Y0
+	VHADDPS       Y3, Y2, Y1
+	VHADDPS       Y1, Y0, Y0
+	VEXTRACTF128  $0x01, Y0, X1
+	VADDPS        X1, X0, X1
+	VMOVD         X1, (BX)
+	VPEXTRD       $0x01, X1, (BX)(R13*1)
+	VPEXTRD       $0x02, X1, (BX)(R13*2)
+	VPEXTRD       $0x03, X1, (BX)(R14*1)
+	ADDQ          $0x04, BX
+	ADDQ          SI, R8
+	ADDQ          SI, R9
+	ADDQ          SI, R10
+	ADDQ          SI, R11
+	DECQ          R12
+	JNZ           quarters76
+	ADDQ          R14, BX
+	ANDQ          $0x03, DX
+
+over77:
+	SUBQ SI, R11
 
 	// What is left, row by row.
-one46:
+one62:
 	TESTQ DX, DX
-	JZ    done49
+	JZ    done65
 	TESTQ CX, CX
-	JZ    oneinorder47
+	JZ    oneinorder63
 	MOVQ  rows+8(FP), DI
 	MOVL  (CX), R11
 	IMULQ stride+32(FP), R11
 	ADDQ  DI, R11
 	ADDQ  $0x04, CX
-	JMP   oneready48
+	JMP   oneready64
 
-oneinorder47:
+oneinorder63:
 	ADDQ stride+32(FP), R11
 
-oneready48:
+oneready64:
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
 	VPXORD Z3, Z3, Z3
 	MOVQ   $0x00000100, DI
 	CMPQ   DI, SI
-	JG     over60
+	JG     over83
 
-loop59:
+loop84:
 	VMOVUPS     -256(AX)(DI*1), Z4
 	VFMADD231PS -256(R11)(DI*1), Z4, Z0
 	VMOVUPS     -192(AX)(DI*1), Z4
@@ -905,28 +1285,28 @@ loop59:
 	VFMADD231PS -64(R11)(DI*1), Z4, Z3
 	ADDQ        $+256, DI
 	CMPQ        DI, SI
-	JLE         loop59
+	JLE         loop84
 
-over60:
+over83:
 	SUBQ $+256, DI
 
-chunk61:
+chunk85:
 	ADDQ        $+64, DI
 	CMPQ        DI, SI
-	JG          chunks62
+	JG          chunks86
 	VMOVUPS     -64(AX)(DI*1), Z4
 	VFMADD231PS -64(R11)(DI*1), Z4, Z0
-	JMP         chunk61
+	JMP         chunk85
 
-chunks62:
+chunks86:
 	SUBQ        $+64, DI
 	CMPQ        DI, SI
-	JGE         whole63
+	JGE         whole87
 	VMOVUPS.Z   (AX)(DI*1), K1, Z4
 	VMOVUPS.Z   (R11)(DI*1), K1, Z5
 	VFMADD231PS Z5, Z4, Z3
 
-whole63:
+whole87:
 	VADDPS        Z2, Z0, Z0
 	VADDPS        Z3, Z1, Z1
 	VADDPS        Z1, Z0, Z0
@@ -939,9 +1319,9 @@ whole63:
 	VMOVD         X0, (BX)
 	ADDQ          $0x04, BX
 	DECQ          DX
-	JMP           one46
+	JMP           one62
 
-done49:
+done65:
 	VZEROUPPER
 	RET
 
@@ -960,15 +1340,13 @@ TEXT ·halfDotAVX512(SB), $0-48
 	BTSQ  DI, R8
 	DECQ  R8
 	KMOVW R8, K1
-	MOVQ  rows+8(FP), R11
-	SUBQ  SI, R11
-
-	// Four rows at once.
-four64:
-	CMPQ  DX, $0x04
-	JL    one67
 	TESTQ CX, CX
-	JZ    inorder65
+	JZ    inorder89
+
+	// Four rows of the list at once.
+four88:
+	CMPQ  DX, $0x04
+	JL    one91
 	MOVQ  rows+8(FP), DI
 	MOVL  (CX), R8
 	IMULQ stride+32(FP), R8
@@ -983,33 +1361,33 @@ four64:
 	IMULQ stride+32(FP), R11
 	ADDQ  DI, R11
 	CMPQ  stride+32(FP), $0x00000400
-	JL    ready66
+	JL    ready90
 	MOVQ  R8, R12
 	MOVQ  R9, R13
 	MOVQ  R10, R14
 	MOVQ  R11, R15
 	CMPQ  DX, $+5
-	JL    asked72
+	JL    asked96
 	MOVL  16(CX), R12
 	IMULQ stride+32(FP), R12
 	ADDQ  DI, R12
 	CMPQ  DX, $+6
-	JL    asked72
+	JL    asked96
 	MOVL  20(CX), R13
 	IMULQ stride+32(FP), R13
 	ADDQ  DI, R13
 	CMPQ  DX, $+7
-	JL    asked72
+	JL    asked96
 	MOVL  24(CX), R14
 	IMULQ stride+32(FP), R14
 	ADDQ  DI, R14
 	CMPQ  DX, $+8
-	JL    asked72
+	JL    asked96
 	MOVL  28(CX), R15
 	IMULQ stride+32(FP), R15
 	ADDQ  DI, R15
 
-asked72:
+asked96:
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
@@ -1020,57 +1398,65 @@ asked72:
 	VPXORD Z7, Z7, Z7
 	MOVQ   $0x00000040, DI
 	CMPQ   DI, SI
-	JG     over74
+	JG     over97
 
-loop73:
+asking98:
 	VMOVUPS     -128(AX)(DI*2), Z8
-	VMOVDQU     -64(R8)(DI*1), Y9
-	VCVTPH2PS   Y9, Z9
+	VCVTPH2PS   -64(R8)(DI*1), Z9
 	VFMADD231PS Z9, Z8, Z0
-	VMOVDQU     -64(R9)(DI*1), Y9
-	VCVTPH2PS   Y9, Z9
+	VCVTPH2PS   -64(R9)(DI*1), Z9
 	VFMADD231PS Z9, Z8, Z2
-	VMOVDQU     -64(R10)(DI*1), Y9
-	VCVTPH2PS   Y9, Z9
+	VCVTPH2PS   -64(R10)(DI*1), Z9
 	VFMADD231PS Z9, Z8, Z4
-	VMOVDQU     -64(R11)(DI*1), Y9
-	VCVTPH2PS   Y9, Z9
+	VCVTPH2PS   -64(R11)(DI*1), Z9
 	VFMADD231PS Z9, Z8, Z6
 	PREFETCHT0  -64(R12)(DI*1)
 	PREFETCHT0  -64(R13)(DI*1)
 	PREFETCHT0  -64(R14)(DI*1)
 	PREFETCHT0  -64(R15)(DI*1)
 	VMOVUPS     -64(AX)(DI*2), Z8
-	VMOVDQU     -32(R8)(DI*1), Y9
-	VCVTPH2PS   Y9, Z9
+	VCVTPH2PS   -32(R8)(DI*1), Z9
 	VFMADD231PS Z9, Z8, Z1
-	VMOVDQU     -32(R9)(DI*1), Y9
-	VCVTPH2PS   Y9, Z9
+	VCVTPH2PS   -32(R9)(DI*1), Z9
 	VFMADD231PS Z9, Z8, Z3
-	VMOVDQU     -32(R10)(DI*1), Y9
-	VCVTPH2PS   Y9, Z9
+	VCVTPH2PS   -32(R10)(DI*1), Z9
 	VFMADD231PS Z9, Z8, Z5
-	VMOVDQU     -32(R11)(DI*1), Y9
-	VCVTPH2PS   Y9, Z9
+	VCVTPH2PS   -32(R11)(DI*1), Z9
 	VFMADD231PS Z9, Z8, Z7
 	ADDQ        $+64, DI
 	CMPQ        DI, SI
-	JLE         loop73
+	JG          over97
+	CMPQ        DI, $0x00000200
+	JLE         asking98
 
-over74:
+loop99:
+	VMOVUPS     -128(AX)(DI*2), Z8
+	VCVTPH2PS   -64(R8)(DI*1), Z9
+	VFMADD231PS Z9, Z8, Z0
+	VCVTPH2PS   -64(R9)(DI*1), Z9
+	VFMADD231PS Z9, Z8, Z2
+	VCVTPH2PS   -64(R10)(DI*1), Z9
+	VFMADD231PS Z9, Z8, Z4
+	VCVTPH2PS   -64(R11)(DI*1), Z9
+	VFMADD231PS Z9, Z8, Z6
+	VMOVUPS     -64(AX)(DI*2), Z8
+	VCVTPH2PS   -32(R8)(DI*1), Z9
+	VFMADD231PS Z9, Z8, Z1
+	VCVTPH2PS   -32(R9)(DI*1), Z9
+	VFMADD231PS Z9, Z8, Z3
+	VCVTPH2PS   -32(R10)(DI*1), Z9
+	VFMADD231PS Z9, Z8, Z5
+	VCVTPH2PS   -32(R11)(DI*1), Z9
+	VFMADD231PS Z9, Z8, Z7
+	ADDQ        $+64, DI
+	CMPQ        DI, SI
+	JLE         loop99
+
+over97:
 	SUBQ $+64, DI
-	JMP  summed71
+	JMP  summed95
 
-inorder65:
-	ADDQ stride+32(FP), R11
-	MOVQ R11, R8
-	ADDQ stride+32(FP), R11
-	MOVQ R11, R9
-	ADDQ stride+32(FP), R11
-	MOVQ R11, R10
-	ADDQ stride+32(FP), R11
-
-ready66:
+ready90:
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
@@ -1081,66 +1467,54 @@ ready66:
 	VPXORD Z7, Z7, Z7
 	MOVQ   $0x00000040, DI
 	CMPQ   DI, SI
-	JG     over76
+	JG     over100
 
-loop75:
+loop101:
 	VMOVUPS     -128(AX)(DI*2), Z8
-	VMOVDQU     -64(R8)(DI*1), Y9
-	VCVTPH2PS   Y9, Z9
+	VCVTPH2PS   -64(R8)(DI*1), Z9
 	VFMADD231PS Z9, Z8, Z0
-	VMOVDQU     -64(R9)(DI*1), Y9
-	VCVTPH2PS   Y9, Z9
+	VCVTPH2PS   -64(R9)(DI*1), Z9
 	VFMADD231PS Z9, Z8, Z2
-	VMOVDQU     -64(R10)(DI*1), Y9
-	VCVTPH2PS   Y9, Z9
+	VCVTPH2PS   -64(R10)(DI*1), Z9
 	VFMADD231PS Z9, Z8, Z4
-	VMOVDQU     -64(R11)(DI*1), Y9
-	VCVTPH2PS   Y9, Z9
+	VCVTPH2PS   -64(R11)(DI*1), Z9
 	VFMADD231PS Z9, Z8, Z6
 	VMOVUPS     -64(AX)(DI*2), Z8
-	VMOVDQU     -32(R8)(DI*1), Y9
-	VCVTPH2PS   Y9, Z9
+	VCVTPH2PS   -32(R8)(DI*1), Z9
 	VFMADD231PS Z9, Z8, Z1
-	VMOVDQU     -32(R9)(DI*1), Y9
-	VCVTPH2PS   Y9, Z9
+	VCVTPH2PS   -32(R9)(DI*1), Z9
 	VFMADD231PS Z9, Z8, Z3
-	VMOVDQU     -32(R10)(DI*1), Y9
-	VCVTPH2PS   Y9, Z9
+	VCVTPH2PS   -32(R10)(DI*1), Z9
 	VFMADD231PS Z9, Z8, Z5
-	VMOVDQU     -32(R11)(DI*1), Y9
-	VCVTPH2PS   Y9, Z9
+	VCVTPH2PS   -32(R11)(DI*1), Z9
 	VFMADD231PS Z9, Z8, Z7
 	ADDQ        $+64, DI
 	CMPQ        DI, SI
-	JLE         loop75
+	JLE         loop101
 
-over76:
+over100:
 	SUBQ $+64, DI
 
-summed71:
-chunk77:
+summed95:
+chunk102:
 	ADDQ        $+32, DI
 	CMPQ        DI, SI
-	JG          chunks78
+	JG          chunks103
 	VMOVUPS     -64(AX)(DI*2), Z8
-	VMOVDQU     -32(R8)(DI*1), Y9
-	VCVTPH2PS   Y9, Z9
+	VCVTPH2PS   -32(R8)(DI*1), Z9
 	VFMADD231PS Z9, Z8, Z0
-	VMOVDQU     -32(R9)(DI*1), Y9
-	VCVTPH2PS   Y9, Z9
+	VCVTPH2PS   -32(R9)(DI*1), Z9
 	VFMADD231PS Z9, Z8, Z2
-	VMOVDQU     -32(R10)(DI*1), Y9
-	VCVTPH2PS   Y9, Z9
+	VCVTPH2PS   -32(R10)(DI*1), Z9
 	VFMADD231PS Z9, Z8, Z4
-	VMOVDQU     -32(R11)(DI*1), Y9
-	VCVTPH2PS   Y9, Z9
+	VCVTPH2PS   -32(R11)(DI*1), Z9
 	VFMADD231PS Z9, Z8, Z6
-	JMP         chunk77
+	JMP         chunk102
 
-chunks78:
+chunks103:
 	SUBQ        $+32, DI
 	CMPQ        DI, SI
-	JGE         whole79
+	JGE         whole104
 	VMOVUPS.Z   (AX)(DI*2), K1, Z8
 	VMOVDQU16.Z (R8)(DI*1), K1, Y9
 	VCVTPH2PS   Y9, Z9
@@ -1155,7 +1529,7 @@ chunks78:
 	VCVTPH2PS   Y9, Z9
 	VFMADD231PS Z9, Z8, Z7
 
-whole79:
+whole104:
 	VADDPS        Z1, Z0, Z0
 	VADDPS        Z3, Z2, Z2
 	VADDPS        Z5, Z4, Z4
@@ -1176,80 +1550,196 @@ whole79:
 	VMOVDQU       X1, (BX)
 	ADDQ          $0x10, BX
 	SUBQ          $0x04, DX
-	TESTQ         CX, CX
-	JZ            four64
 	ADDQ          $0x10, CX
-	JMP           four64
+	JMP           four88
+
+	// Rows in order.
+inorder89:
+	MOVQ  rows+8(FP), R11
+	MOVQ  DX, R12
+	SHRQ  $0x02, R12
+	JZ    over106
+	MOVQ  R12, R13
+	IMULQ SI, R13
+	MOVQ  R11, R8
+	LEAQ  (R8)(R13*1), R9
+	LEAQ  (R9)(R13*1), R10
+	LEAQ  (R10)(R13*1), R11
+	MOVQ  R12, R13
+	SHLQ  $0x02, R13
+	LEAQ  (R13)(R13*2), R14
+
+quarters105:
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	VPXORD Z4, Z4, Z4
+	VPXORD Z5, Z5, Z5
+	VPXORD Z6, Z6, Z6
+	VPXORD Z7, Z7, Z7
+	MOVQ   $0x00000040, DI
+	CMPQ   DI, SI
+	JG     over107
+
+loop108:
+	VMOVUPS     -128(AX)(DI*2), Z8
+	VCVTPH2PS   -64(R8)(DI*1), Z9
+	VFMADD231PS Z9, Z8, Z0
+	VCVTPH2PS   -64(R9)(DI*1), Z9
+	VFMADD231PS Z9, Z8, Z2
+	VCVTPH2PS   -64(R10)(DI*1), Z9
+	VFMADD231PS Z9, Z8, Z4
+	VCVTPH2PS   -64(R11)(DI*1), Z9
+	VFMADD231PS Z9, Z8, Z6
+	VMOVUPS     -64(AX)(DI*2), Z8
+	VCVTPH2PS   -32(R8)(DI*1), Z9
+	VFMADD231PS Z9, Z8, Z1
+	VCVTPH2PS   -32(R9)(DI*1), Z9
+	VFMADD231PS Z9, Z8, Z3
+	VCVTPH2PS   -32(R10)(DI*1), Z9
+	VFMADD231PS Z9, Z8, Z5
+	VCVTPH2PS   -32(R11)(DI*1), Z9
+	VFMADD231PS Z9, Z8, Z7
+	ADDQ        $+64, DI
+	CMPQ        DI, SI
+	JLE         loop108
+
+over107:
+	SUBQ $+64, DI
+
+chunk109:
+	ADDQ        $+32, DI
+	CMPQ        DI, SI
+	JG          chunks110
+	VMOVUPS     -64(AX)(DI*2), Z8
+	VCVTPH2PS   -32(R8)(DI*1), Z9
+	VFMADD231PS Z9, Z8, Z0
+	VCVTPH2PS   -32(R9)(DI*1), Z9
+	VFMADD231PS Z9, Z8, Z2
+	VCVTPH2PS   -32(R10)(DI*1), Z9
+	VFMADD231PS Z9, Z8, Z4
+	VCVTPH2PS   -32(R11)(DI*1), Z9
+	VFMADD231PS Z9, Z8, Z6
+	JMP         chunk109
+
+chunks110:
+	SUBQ        $+32, DI
+	CMPQ        DI, SI
+	JGE         whole111
+	VMOVUPS.Z   (AX)(DI*2), K1, Z8
+	VMOVDQU16.Z (R8)(DI*1), K1, Y9
+	VCVTPH2PS   Y9, Z9
+	VFMADD231PS Z9, Z8, Z1
+	VMOVDQU16.Z (R9)(DI*1), K1, Y9
+	VCVTPH2PS   Y9, Z9
+	VFMADD231PS Z9, Z8, Z3
+	VMOVDQU16.Z (R10)(DI*1), K1, Y9
+	VCVTPH2PS   Y9, Z9
+	VFMADD231PS Z9, Z8, Z5
+	VMOVDQU16.Z (R11)(DI*1), K1, Y9
+	VCVTPH2PS   Y9, Z9
+	VFMADD231PS Z9, Z8, Z7
+
+whole111:
+	VADDPS        Z1, Z0, Z0
+	VADDPS        Z3, Z2, Z2
+	VADDPS        Z5, Z4, Z4
+	VADDPS        Z7, Z6, Z6
+	VEXTRACTI64X4 $0x01, Z0, Y1
+	VADDPS        Y1, Y0, Y1
+	VEXTRACTI64X4 $0x01, Z2, Y0
+	VADDPS        Y0, Y2, Y0
+	VEXTRACTI64X4 $0x01, Z4, Y2
+	VADDPS        Y2, Y4, Y2
+	VEXTRACTI64X4 $0x01, Z6, Y3
+	VADDPS        Y3, Y6, Y3
+	VHADDPS       Y0, Y1, Y0
+	VHADDPS       Y3, Y2, Y1
+	VHADDPS       Y1, Y0, Y0
+	VEXTRACTF128  $0x01, Y0, X1
+	VADDPS        X1, X0, X1
+	VMOVD         X1, (BX)
+	VPEXTRD       $0x01, X1, (BX)(R13*1)
+	VPEXTRD       $0x02, X1, (BX)(R13*2)
+	VPEXTRD       $0x03, X1, (BX)(R14*1)
+	ADDQ          $0x04, BX
+	ADDQ          SI, R8
+	ADDQ          SI, R9
+	ADDQ          SI, R10
+	ADDQ          SI, R11
+	DECQ          R12
+	JNZ           quarters105
+	ADDQ          R14, BX
+	ANDQ          $0x03, DX
+
+over106:
+	SUBQ SI, R11
 
 	// What is left, row by row.
-one67:
+one91:
 	TESTQ DX, DX
-	JZ    done70
+	JZ    done94
 	TESTQ CX, CX
-	JZ    oneinorder68
+	JZ    oneinorder92
 	MOVQ  rows+8(FP), DI
 	MOVL  (CX), R11
 	IMULQ stride+32(FP), R11
 	ADDQ  DI, R11
 	ADDQ  $0x04, CX
-	JMP   oneready69
+	JMP   oneready93
 
-oneinorder68:
+oneinorder92:
 	ADDQ stride+32(FP), R11
 
-oneready69:
+oneready93:
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
 	VPXORD Z3, Z3, Z3
 	MOVQ   $0x00000080, DI
 	CMPQ   DI, SI
-	JG     over81
+	JG     over112
 
-loop80:
+loop113:
 	VMOVUPS     -256(AX)(DI*2), Z4
-	VMOVDQU     -128(R11)(DI*1), Y5
-	VCVTPH2PS   Y5, Z5
+	VCVTPH2PS   -128(R11)(DI*1), Z5
 	VFMADD231PS Z5, Z4, Z0
 	VMOVUPS     -192(AX)(DI*2), Z4
-	VMOVDQU     -96(R11)(DI*1), Y5
-	VCVTPH2PS   Y5, Z5
+	VCVTPH2PS   -96(R11)(DI*1), Z5
 	VFMADD231PS Z5, Z4, Z1
 	VMOVUPS     -128(AX)(DI*2), Z4
-	VMOVDQU     -64(R11)(DI*1), Y5
-	VCVTPH2PS   Y5, Z5
+	VCVTPH2PS   -64(R11)(DI*1), Z5
 	VFMADD231PS Z5, Z4, Z2
 	VMOVUPS     -64(AX)(DI*2), Z4
-	VMOVDQU     -32(R11)(DI*1), Y5
-	VCVTPH2PS   Y5, Z5
+	VCVTPH2PS   -32(R11)(DI*1), Z5
 	VFMADD231PS Z5, Z4, Z3
 	ADDQ        $+128, DI
 	CMPQ        DI, SI
-	JLE         loop80
+	JLE         loop113
 
-over81:
+over112:
 	SUBQ $+128, DI
 
-chunk82:
+chunk114:
 	ADDQ        $+32, DI
 	CMPQ        DI, SI
-	JG          chunks83
+	JG          chunks115
 	VMOVUPS     -64(AX)(DI*2), Z4
-	VMOVDQU     -32(R11)(DI*1), Y5
-	VCVTPH2PS   Y5, Z5
+	VCVTPH2PS   -32(R11)(DI*1), Z5
 	VFMADD231PS Z5, Z4, Z0
-	JMP         chunk82
+	JMP         chunk114
 
-chunks83:
+chunks115:
 	SUBQ        $+32, DI
 	CMPQ        DI, SI
-	JGE         whole84
+	JGE         whole116
 	VMOVUPS.Z   (AX)(DI*2), K1, Z4
 	VMOVDQU16.Z (R11)(DI*1), K1, Y5
 	VCVTPH2PS   Y5, Z5
 	VFMADD231PS Z5, Z4, Z3
 
-whole84:
+whole116:
 	VADDPS        Z2, Z0, Z0
 	VADDPS        Z3, Z1, Z1
 	VADDPS        Z1, Z0, Z0
@@ -1262,9 +1752,9 @@ whole84:
 	VMOVD         X0, (BX)
 	ADDQ          $0x04, BX
 	DECQ          DX
-	JMP           one67
+	JMP           one91
 
-done70:
+done94:
 	VZEROUPPER
 	RET
 
@@ -1285,15 +1775,13 @@ TEXT ·l1AVX512(SB), $0-48
 	KMOVW      R8, K1
 	VPTERNLOGD $0xff, Z0, Z0, Z0
 	VPSRLD     $0x01, Z0, Z0
-	MOVQ       rows+8(FP), R11
-	SUBQ       SI, R11
+	TESTQ      CX, CX
+	JZ         inorder118
 
-	// Four rows at once.
-four85:
+	// Four rows of the list at once.
+four117:
 	CMPQ  DX, $0x04
-	JL    one88
-	TESTQ CX, CX
-	JZ    inorder86
+	JL    one120
 	MOVQ  rows+8(FP), DI
 	MOVL  (CX), R8
 	IMULQ stride+32(FP), R8
@@ -1308,33 +1796,33 @@ four85:
 	IMULQ stride+32(FP), R11
 	ADDQ  DI, R11
 	CMPQ  stride+32(FP), $0x00000400
-	JL    ready87
+	JL    ready119
 	MOVQ  R8, R12
 	MOVQ  R9, R13
 	MOVQ  R10, R14
 	MOVQ  R11, R15
 	CMPQ  DX, $+5
-	JL    asked93
+	JL    asked125
 	MOVL  16(CX), R12
 	IMULQ stride+32(FP), R12
 	ADDQ  DI, R12
 	CMPQ  DX, $+6
-	JL    asked93
+	JL    asked125
 	MOVL  20(CX), R13
 	IMULQ stride+32(FP), R13
 	ADDQ  DI, R13
 	CMPQ  DX, $+7
-	JL    asked93
+	JL    asked125
 	MOVL  24(CX), R14
 	IMULQ stride+32(FP), R14
 	ADDQ  DI, R14
 	CMPQ  DX, $+8
-	JL    asked93
+	JL    asked125
 	MOVL  28(CX), R15
 	IMULQ stride+32(FP), R15
 	ADDQ  DI, R15
 
-asked93:
+asked125:
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
 	VPXORD Z3, Z3, Z3
@@ -1345,9 +1833,9 @@ asked93:
 	VPXORD Z8, Z8, Z8
 	MOVQ   $0x00000080, DI
 	CMPQ   DI, SI
-	JG     over95
+	JG     over126
 
-loop94:
+asking127:
 	VMOVUPS    -128(AX)(DI*1), Z9
 	VMOVUPS    -128(R8)(DI*1), Z10
 	VSUBPS     Z10, Z9, Z10
@@ -1392,35 +1880,11 @@ loop94:
 	PREFETCHT0 -64(R15)(DI*1)
 	ADDQ       $+128, DI
 	CMPQ       DI, SI
-	JLE        loop94
+	JG         over126
+	CMPQ       DI, $0x00000200
+	JLE        asking127
 
-over95:
-	SUBQ $+128, DI
-	JMP  summed92
-
-inorder86:
-	ADDQ stride+32(FP), R11
-	MOVQ R11, R8
-	ADDQ stride+32(FP), R11
-	MOVQ R11, R9
-	ADDQ stride+32(FP), R11
-	MOVQ R11, R10
-	ADDQ stride+32(FP), R11
-
-ready87:
-	VPXORD Z1, Z1, Z1
-	VPXORD Z2, Z2, Z2
-	VPXORD Z3, Z3, Z3
-	VPXORD Z4, Z4, Z4
-	VPXORD Z5, Z5, Z5
-	VPXORD Z6, Z6, Z6
-	VPXORD Z7, Z7, Z7
-	VPXORD Z8, Z8, Z8
-	MOVQ   $0x00000080, DI
-	CMPQ   DI, SI
-	JG     over97
-
-loop96:
+loop128:
 	VMOVUPS -128(AX)(DI*1), Z9
 	VMOVUPS -128(R8)(DI*1), Z10
 	VSUBPS  Z10, Z9, Z10
@@ -1457,16 +1921,72 @@ loop96:
 	VADDPS  Z10, Z8, Z8
 	ADDQ    $+128, DI
 	CMPQ    DI, SI
-	JLE     loop96
+	JLE     loop128
 
-over97:
+over126:
+	SUBQ $+128, DI
+	JMP  summed124
+
+ready119:
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	VPXORD Z4, Z4, Z4
+	VPXORD Z5, Z5, Z5
+	VPXORD Z6, Z6, Z6
+	VPXORD Z7, Z7, Z7
+	VPXORD Z8, Z8, Z8
+	MOVQ   $0x00000080, DI
+	CMPQ   DI, SI
+	JG     over129
+
+loop130:
+	VMOVUPS -128(AX)(DI*1), Z9
+	VMOVUPS -128(R8)(DI*1), Z10
+	VSUBPS  Z10, Z9, Z10
+	VPANDD  Z0, Z10, Z10
+	VADDPS  Z10, Z1, Z1
+	VMOVUPS -128(R9)(DI*1), Z10
+	VSUBPS  Z10, Z9, Z10
+	VPANDD  Z0, Z10, Z10
+	VADDPS  Z10, Z3, Z3
+	VMOVUPS -128(R10)(DI*1), Z10
+	VSUBPS  Z10, Z9, Z10
+	VPANDD  Z0, Z10, Z10
+	VADDPS  Z10, Z5, Z5
+	VMOVUPS -128(R11)(DI*1), Z10
+	VSUBPS  Z10, Z9, Z10
+	VPANDD  Z0, Z10, Z10
+	VADDPS  Z10, Z7, Z7
+	VMOVUPS -64(AX)(DI*1), Z9
+	VMOVUPS -64(R8)(DI*1), Z10
+	VSUBPS  Z10, Z9, Z10
+	VPANDD  Z0, Z10, Z10
+	VADDPS  Z10, Z2, Z2
+	VMOVUPS -64(R9)(DI*1), Z10
+	VSUBPS  Z10, Z9, Z10
+	VPANDD  Z0, Z10, Z10
+	VADDPS  Z10, Z4, Z4
+	VMOVUPS -64(R10)(DI*1), Z10
+	VSUBPS  Z10, Z9, Z10
+	VPANDD  Z0, Z10, Z10
+	VADDPS  Z10, Z6, Z6
+	VMOVUPS -64(R11)(DI*1), Z10
+	VSUBPS  Z10, Z9, Z10
+	VPANDD  Z0, Z10, Z10
+	VADDPS  Z10, Z8, Z8
+	ADDQ    $+128, DI
+	CMPQ    DI, SI
+	JLE     loop130
+
+over129:
 	SUBQ $+128, DI
 
-summed92:
-chunk98:
+summed124:
+chunk131:
 	ADDQ    $+64, DI
 	CMPQ    DI, SI
-	JG      chunks99
+	JG      chunks132
 	VMOVUPS -64(AX)(DI*1), Z9
 	VMOVUPS -64(R8)(DI*1), Z10
 	VSUBPS  Z10, Z9, Z10
@@ -1484,12 +2004,12 @@ chunk98:
 	VSUBPS  Z10, Z9, Z10
 	VPANDD  Z0, Z10, Z10
 	VADDPS  Z10, Z7, Z7
-	JMP     chunk98
+	JMP     chunk131
 
-chunks99:
+chunks132:
 	SUBQ      $+64, DI
 	CMPQ      DI, SI
-	JGE       whole100
+	JGE       whole133
 	VMOVUPS.Z (AX)(DI*1), K1, Z9
 	VMOVUPS.Z (R8)(DI*1), K1, Z10
 	VSUBPS    Z10, Z9, Z10
@@ -1508,7 +2028,7 @@ chunks99:
 	VPANDD    Z0, Z10, Z10
 	VADDPS    Z10, Z8, Z8
 
-whole100:
+whole133:
 	VADDPS        Z2, Z1, Z1
 	VADDPS        Z4, Z3, Z3
 	VADDPS        Z6, Z5, Z5
@@ -1529,37 +2049,186 @@ whole100:
 	VMOVDQU       X2, (BX)
 	ADDQ          $0x10, BX
 	SUBQ          $0x04, DX
-	TESTQ         CX, CX
-	JZ            four85
 	ADDQ          $0x10, CX
-	JMP           four85
+	JMP           four117
+
+	// Rows in order.
+inorder118:
+	MOVQ  rows+8(FP), R11
+	MOVQ  DX, R12
+	SHRQ  $0x02, R12
+	JZ    over135
+	MOVQ  R12, R13
+	IMULQ SI, R13
+	MOVQ  R11, R8
+	LEAQ  (R8)(R13*1), R9
+	LEAQ  (R9)(R13*1), R10
+	LEAQ  (R10)(R13*1), R11
+	MOVQ  R12, R13
+	SHLQ  $0x02, R13
+	LEAQ  (R13)(R13*2), R14
+
+quarters134:
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	VPXORD Z4, Z4, Z4
+	VPXORD Z5, Z5, Z5
+	VPXORD Z6, Z6, Z6
+	VPXORD Z7, Z7, Z7
+	VPXORD Z8, Z8, Z8
+	MOVQ   $0x00000080, DI
+	CMPQ   DI, SI
+	JG     over136
+
+loop137:
+	VMOVUPS -128(AX)(DI*1), Z9
+	VMOVUPS -128(R8)(DI*1), Z10
+	VSUBPS  Z10, Z9, Z10
+	VPANDD  Z0, Z10, Z10
+	VADDPS  Z10, Z1, Z1
+	VMOVUPS -128(R9)(DI*1), Z10
+	VSUBPS  Z10, Z9, Z10
+	VPANDD  Z0, Z10, Z10
+	VADDPS  Z10, Z3, Z3
+	VMOVUPS -128(R10)(DI*1), Z10
+	VSUBPS  Z10, Z9, Z10
+	VPANDD  Z0, Z10, Z10
+	VADDPS  Z10, Z5, Z5
+	VMOVUPS -128(R11)(DI*1), Z10
+	VSUBPS  Z10, Z9, Z10
+	VPANDD  Z0, Z10, Z10
+	VADDPS  Z10, Z7, Z7
+	VMOVUPS -64(AX)(DI*1), Z9
+	VMOVUPS -64(R8)(DI*1), Z10
+	VSUBPS  Z10, Z9, Z10
+	VPANDD  Z0, Z10, Z10
+	VADDPS  Z10, Z2, Z2
+	VMOVUPS -64(R9)(DI*1), Z10
+	VSUBPS  Z10, Z9, Z10
+	VPANDD  Z0, Z10, Z10
+	VADDPS  Z10, Z4, Z4
+	VMOVUPS -64(R10)(DI*1), Z10
+	VSUBPS  Z10, Z9, Z10
+	VPANDD  Z0, Z10, Z10
+	VADDPS  Z10, Z6, Z6
+	VMOVUPS -64(R11)(DI*1), Z10
+	VSUBPS  Z10, Z9, Z10
+	VPANDD  Z0, Z10, Z10
+	VADDPS  Z10, Z8, Z8
+	ADDQ    $+128, DI
+	CMPQ    DI, SI
+	JLE     loop137
+
+over136:
+	SUBQ $+128, DI
+
+chunk138:
+	ADDQ    $+64, DI
+	CMPQ    DI, SI
+	JG      chunks139
+	VMOVUPS -64(AX)(DI*1), Z9
+	VMOVUPS -64(R8)(DI*1), Z10
+	VSUBPS  Z10, Z9, Z10
+	VPANDD  Z0, Z10, Z10
+	VADDPS  Z10, Z1, Z1
+	VMOVUPS -64(R9)(DI*1), Z10
+	VSUBPS  Z10, Z9, Z10
+	VPANDD  Z0, Z10, Z10
+	VADDPS  Z10, Z3, Z3
+	VMOVUPS -64(R10)(DI*1), Z10
+	VSUBPS  Z10, Z9, Z10
+	VPANDD  Z0, Z10, Z10
+	VADDPS  Z10, Z5, Z5
+	VMOVUPS -64(R11)(DI*1), Z10
+	VSUBPS  Z10, Z9, Z10
+	VPANDD  Z0, Z10, Z10
+	VADDPS  Z10, Z7, Z7
+	JMP     chunk138
+
+chunks139:
+	SUBQ      $+64, DI
+	CMPQ      DI, SI
+	JGE       whole140
+	VMOVUPS.Z (AX)(DI*1), K1, Z9
+	VMOVUPS.Z (R8)(DI*1), K1, Z10
+	VSUBPS    Z10, Z9, Z10
+	VPANDD    Z0, Z10, Z10
+	VADDPS    Z10, Z2, Z2
+	VMOVUPS.Z (R9)(DI*1), K1, Z10
+	VSUBPS    Z10, Z9, Z10
+	VPANDD    Z0, Z10, Z10
+	VADDPS    Z10, Z4, Z4
+	VMOVUPS.Z (R10)(DI*1), K1, Z10
+	VSUBPS    Z10, Z9, Z10
+	VPANDD    Z0, Z10, Z10
+	VADDPS    Z10, Z6, Z6
+	VMOVUPS.Z (R11)(DI*1), K1, Z10
+	VSUBPS    Z10, Z9, Z10
+	VPANDD    Z0, Z10, Z10
+	VADDPS    Z10, Z8, Z8
+
+whole140:
+	VADDPS        Z2, Z1, Z1
+	VADDPS        Z4, Z3, Z3
+	VADDPS        Z6, Z5, Z5
+	VADDPS        Z8, Z7, Z7
+	VEXTRACTI64X4 $0x01, Z1, Y2
+	VADDPS        Y2, Y1, Y2
+	VEXTRACTI64X4 $0x01, Z3, Y1
+	VADDPS        Y1, Y3, Y1
+	VEXTRACTI64X4 $0x01, Z5, Y3
+	VADDPS        Y3, Y5, Y3
+	VEXTRACTI64X4 $0x01, Z7, Y4
+	VADDPS        Y4, Y7, Y4
+	VHADDPS       Y1, Y2, Y1
+	VHADDPS       Y4, Y3, Y2
+	VHADDPS       Y2, Y1, Y1
+	VEXTRACTF128  $0x01, Y1, X2
+	VADDPS        X2, X1, X2
+	VMOVD         X2, (BX)
+	VPEXTRD       $0x01, X2, (BX)(R13*1)
+	VPEXTRD       $0x02, X2, (BX)(R13*2)
+	VPEXTRD       $0x03, X2, (BX)(R14*1)
+	ADDQ          $0x04, BX
+	ADDQ          SI, R8
+	ADDQ          SI, R9
+	ADDQ          SI, R10
+	ADDQ          SI, R11
+	DECQ          R12
+	JNZ           quarters134
+	ADDQ          R14, BX
+	ANDQ          $0x03, DX
+
+over135:
+	SUBQ SI, R11
 
 	// What is left, row by row.
-one88:
+one120:
 	TESTQ DX, DX
-	JZ    done91
+	JZ    done123
 	TESTQ CX, CX
-	JZ    oneinorder89
+	JZ    oneinorder121
 	MOVQ  rows+8(FP), DI
 	MOVL  (CX), R11
 	IMULQ stride+32(FP), R11
 	ADDQ  DI, R11
 	ADDQ  $0x04, CX
-	JMP   oneready90
+	JMP   oneready122
 
-oneinorder89:
+oneinorder121:
 	ADDQ stride+32(FP), R11
 
-oneready90:
+oneready122:
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
 	VPXORD Z3, Z3, Z3
 	VPXORD Z4, Z4, Z4
 	MOVQ   $0x00000100, DI
 	CMPQ   DI, SI
-	JG     over102
+	JG     over141
 
-loop101:
+loop142:
 	VMOVUPS -256(AX)(DI*1), Z5
 	VMOVUPS -256(R11)(DI*1), Z6
 	VSUBPS  Z6, Z5, Z6
@@ -1582,33 +2251,33 @@ loop101:
 	VADDPS  Z6, Z4, Z4
 	ADDQ    $+256, DI
 	CMPQ    DI, SI
-	JLE     loop101
+	JLE     loop142
 
-over102:
+over141:
 	SUBQ $+256, DI
 
-chunk103:
+chunk143:
 	ADDQ    $+64, DI
 	CMPQ    DI, SI
-	JG      chunks104
+	JG      chunks144
 	VMOVUPS -64(AX)(DI*1), Z5
 	VMOVUPS -64(R11)(DI*1), Z6
 	VSUBPS  Z6, Z5, Z6
 	VPANDD  Z0, Z6, Z6
 	VADDPS  Z6, Z1, Z1
-	JMP     chunk103
+	JMP     chunk143
 
-chunks104:
+chunks144:
 	SUBQ      $+64, DI
 	CMPQ      DI, SI
-	JGE       whole105
+	JGE       whole145
 	VMOVUPS.Z (AX)(DI*1), K1, Z5
 	VMOVUPS.Z (R11)(DI*1), K1, Z6
 	VSUBPS    Z6, Z5, Z6
 	VPANDD    Z0, Z6, Z6
 	VADDPS    Z6, Z4, Z4
 
-whole105:
+whole145:
 	VADDPS        Z3, Z1, Z1
 	VADDPS        Z4, Z2, Z2
 	VADDPS        Z2, Z1, Z1
@@ -1621,9 +2290,9 @@ whole105:
 	VMOVD         X1, (BX)
 	ADDQ          $0x04, BX
 	DECQ          DX
-	JMP           one88
+	JMP           one120
 
-done91:
+done123:
 	VZEROUPPER
 	RET
 
@@ -1641,15 +2310,13 @@ TEXT ·l2AVX2(SB), $0-48
 	LEAQ    lanes<>+64(SB), R8
 	NEGQ    DI
 	VMOVDQU (R8)(DI*4), Y0
-	MOVQ    rows+8(FP), R11
-	SUBQ    SI, R11
+	TESTQ   CX, CX
+	JZ      inorder147
 
-	// Four rows at once.
-four106:
+	// Four rows of the list at once.
+four146:
 	CMPQ  DX, $0x04
-	JL    one109
-	TESTQ CX, CX
-	JZ    inorder107
+	JL    one149
 	MOVQ  rows+8(FP), DI
 	MOVL  (CX), R8
 	IMULQ stride+32(FP), R8
@@ -1664,33 +2331,33 @@ four106:
 	IMULQ stride+32(FP), R11
 	ADDQ  DI, R11
 	CMPQ  stride+32(FP), $0x00000400
-	JL    ready108
+	JL    ready148
 	MOVQ  R8, R12
 	MOVQ  R9, R13
 	MOVQ  R10, R14
 	MOVQ  R11, R15
 	CMPQ  DX, $+5
-	JL    asked114
+	JL    asked154
 	MOVL  16(CX), R12
 	IMULQ stride+32(FP), R12
 	ADDQ  DI, R12
 	CMPQ  DX, $+6
-	JL    asked114
+	JL    asked154
 	MOVL  20(CX), R13
 	IMULQ stride+32(FP), R13
 	ADDQ  DI, R13
 	CMPQ  DX, $+7
-	JL    asked114
+	JL    asked154
 	MOVL  24(CX), R14
 	IMULQ stride+32(FP), R14
 	ADDQ  DI, R14
 	CMPQ  DX, $+8
-	JL    asked114
+	JL    asked154
 	MOVL  28(CX), R15
 	IMULQ stride+32(FP), R15
 	ADDQ  DI, R15
 
-asked114:
+asked154:
 	VPXOR Y1, Y1, Y1
 	VPXOR Y2, Y2, Y2
 	VPXOR Y3, Y3, Y3
@@ -1701,9 +2368,9 @@ asked114:
 	VPXOR Y8, Y8, Y8
 	MOVQ  $0x00000040, DI
 	CMPQ  DI, SI
-	JG    over116
+	JG    over155
 
-loop115:
+asking156:
 	VMOVUPS     -64(AX)(DI*1), Y9
 	VSUBPS      -64(R8)(DI*1), Y9, Y10
 	VFMADD231PS Y10, Y10, Y1
@@ -1728,35 +2395,11 @@ loop115:
 	VFMADD231PS Y9, Y9, Y8
 	ADDQ        $+64, DI
 	CMPQ        DI, SI
-	JLE         loop115
+	JG          over155
+	CMPQ        DI, $0x00000200
+	JLE         asking156
 
-over116:
-	SUBQ $+64, DI
-	JMP  summed113
-
-inorder107:
-	ADDQ stride+32(FP), R11
-	MOVQ R11, R8
-	ADDQ stride+32(FP), R11
-	MOVQ R11, R9
-	ADDQ stride+32(FP), R11
-	MOVQ R11, R10
-	ADDQ stride+32(FP), R11
-
-ready108:
-	VPXOR Y1, Y1, Y1
-	VPXOR Y2, Y2, Y2
-	VPXOR Y3, Y3, Y3
-	VPXOR Y4, Y4, Y4
-	VPXOR Y5, Y5, Y5
-	VPXOR Y6, Y6, Y6
-	VPXOR Y7, Y7, Y7
-	VPXOR Y8, Y8, Y8
-	MOVQ  $0x00000040, DI
-	CMPQ  DI, SI
-	JG    over118
-
-loop117:
+loop157:
 	VMOVUPS     -64(AX)(DI*1), Y9
 	VSUBPS      -64(R8)(DI*1), Y9, Y10
 	VFMADD231PS Y10, Y10, Y1
@@ -1777,16 +2420,56 @@ loop117:
 	VFMADD231PS Y9, Y9, Y8
 	ADDQ        $+64, DI
 	CMPQ        DI, SI
-	JLE         loop117
+	JLE         loop157
 
-over118:
+over155:
+	SUBQ $+64, DI
+	JMP  summed153
+
+ready148:
+	VPXOR Y1, Y1, Y1
+	VPXOR Y2, Y2, Y2
+	VPXOR Y3, Y3, Y3
+	VPXOR Y4, Y4, Y4
+	VPXOR Y5, Y5, Y5
+	VPXOR Y6, Y6, Y6
+	VPXOR Y7, Y7, Y7
+	VPXOR Y8, Y8, Y8
+	MOVQ  $0x00000040, DI
+	CMPQ  DI, SI
+	JG    over158
+
+loop159:
+	VMOVUPS     -64(AX)(DI*1), Y9
+	VSUBPS      -64(R8)(DI*1), Y9, Y10
+	VFMADD231PS Y10, Y10, Y1
+	VSUBPS      -64(R9)(DI*1), Y9, Y10
+	VFMADD231PS Y10, Y10, Y3
+	VSUBPS      -64(R10)(DI*1), Y9, Y10
+	VFMADD231PS Y10, Y10, Y5
+	VSUBPS      -64(R11)(DI*1), Y9, Y9
+	VFMADD231PS Y9, Y9, Y7
+	VMOVUPS     -32(AX)(DI*1), Y9
+	VSUBPS      -32(R8)(DI*1), Y9, Y10
+	VFMADD231PS Y10, Y10, Y2
+	VSUBPS      -32(R9)(DI*1), Y9, Y10
+	VFMADD231PS Y10, Y10, Y4
+	VSUBPS      -32(R10)(DI*1), Y9, Y10
+	VFMADD231PS Y10, Y10, Y6
+	VSUBPS      -32(R11)(DI*1), Y9, Y9
+	VFMADD231PS Y9, Y9, Y8
+	ADDQ        $+64, DI
+	CMPQ        DI, SI
+	JLE         loop159
+
+over158:
 	SUBQ $+64, DI
 
-summed113:
-chunk119:
+summed153:
+chunk160:
 	ADDQ        $+32, DI
 	CMPQ        DI, SI
-	JG          chunks120
+	JG          chunks161
 	VMOVUPS     -32(AX)(DI*1), Y9
 	VSUBPS      -32(R8)(DI*1), Y9, Y10
 	VFMADD231PS Y10, Y10, Y1
@@ -1796,12 +2479,12 @@ chunk119:
 	VFMADD231PS Y10, Y10, Y5
 	VSUBPS      -32(R11)(DI*1), Y9, Y9
 	VFMADD231PS Y9, Y9, Y7
-	JMP         chunk119
+	JMP         chunk160
 
-chunks120:
+chunks161:
 	SUBQ        $+32, DI
 	CMPQ        DI, SI
-	JGE         whole121
+	JGE         whole162
 	VMASKMOVPS  (AX)(DI*1), Y0, Y9
 	VMASKMOVPS  (R8)(DI*1), Y0, Y10
 	VSUBPS      Y10, Y9, Y10
@@ -1816,7 +2499,7 @@ chunks120:
 	VSUBPS      Y10, Y9, Y10
 	VFMADD231PS Y10, Y10, Y8
 
-whole121:
+whole162:
 	VADDPS       Y2, Y1, Y1
 	VADDPS       Y4, Y3, Y3
 	VADDPS       Y6, Y5, Y5
@@ -1829,37 +2512,150 @@ whole121:
 	VMOVDQU      X2, (BX)
 	ADDQ         $0x10, BX
 	SUBQ         $0x04, DX
-	TESTQ        CX, CX
-	JZ           four106
 	ADDQ         $0x10, CX
-	JMP          four106
+	JMP          four146
+
+	// Rows in order.
+inorder147:
+	MOVQ  rows+8(FP), R11
+	MOVQ  DX, R12
+	SHRQ  $0x02, R12
+	JZ    over164
+	MOVQ  R12, R13
+	IMULQ SI, R13
+	MOVQ  R11, R8
+	LEAQ  (R8)(R13*1), R9
+	LEAQ  (R9)(R13*1), R10
+	LEAQ  (R10)(R13*1), R11
+	MOVQ  R12, R13
+	SHLQ  $0x02, R13
+	LEAQ  (R13)(R13*2), R14
+
+quarters163:
+	VPXOR Y1, Y1, Y1
+	VPXOR Y2, Y2, Y2
+	VPXOR Y3, Y3, Y3
+	VPXOR Y4, Y4, Y4
+	VPXOR Y5, Y5, Y5
+	VPXOR Y6, Y6, Y6
+	VPXOR Y7, Y7, Y7
+	VPXOR Y8, Y8, Y8
+	MOVQ  $0x00000040, DI
+	CMPQ  DI, SI
+	JG    over165
+
+loop166:
+	VMOVUPS     -64(AX)(DI*1), Y9
+	VSUBPS      -64(R8)(DI*1), Y9, Y10
+	VFMADD231PS Y10, Y10, Y1
+	VSUBPS      -64(R9)(DI*1), Y9, Y10
+	VFMADD231PS Y10, Y10, Y3
+	VSUBPS      -64(R10)(DI*1), Y9, Y10
+	VFMADD231PS Y10, Y10, Y5
+	VSUBPS      -64(R11)(DI*1), Y9, Y9
+	VFMADD231PS Y9, Y9, Y7
+	VMOVUPS     -32(AX)(DI*1), Y9
+	VSUBPS      -32(R8)(DI*1), Y9, Y10
+	VFMADD231PS Y10, Y10, Y2
+	VSUBPS      -32(R9)(DI*1), Y9, Y10
+	VFMADD231PS Y10, Y10, Y4
+	VSUBPS      -32(R10)(DI*1), Y9, Y10
+	VFMADD231PS Y10, Y10, Y6
+	VSUBPS      -32(R11)(DI*1), Y9, Y9
+	VFMADD231PS Y9, Y9, Y8
+	ADDQ        $+64, DI
+	CMPQ        DI, SI
+	JLE         loop166
+
+over165:
+	SUBQ $+64, DI
+
+chunk167:
+	ADDQ        $+32, DI
+	CMPQ        DI, SI
+	JG          chunks168
+	VMOVUPS     -32(AX)(DI*1), Y9
+	VSUBPS      -32(R8)(DI*1), Y9, Y10
+	VFMADD231PS Y10, Y10, Y1
+	VSUBPS      -32(R9)(DI*1), Y9, Y10
+	VFMADD231PS Y10, Y10, Y3
+	VSUBPS      -32(R10)(DI*1), Y9, Y10
+	VFMADD231PS Y10, Y10, Y5
+	VSUBPS      -32(R11)(DI*1), Y9, Y9
+	VFMADD231PS Y9, Y9, Y7
+	JMP         chunk167
+
+chunks168:
+	SUBQ        $+32, DI
+	CMPQ        DI, SI
+	JGE         whole169
+	VMASKMOVPS  (AX)(DI*1), Y0, Y9
+	VMASKMOVPS  (R8)(DI*1), Y0, Y10
+	VSUBPS      Y10, Y9, Y10
+	VFMADD231PS Y10, Y10, Y2
+	VMASKMOVPS  (R9)(DI*1), Y0, Y10
+	VSUBPS      Y10, Y9, Y10
+	VFMADD231PS Y10, Y10, Y4
+	VMASKMOVPS  (R10)(DI*1), Y0, Y10
+	VSUBPS      Y10, Y9, Y10
+	VFMADD231PS Y10, Y10, Y6
+	VMASKMOVPS  (R11)(DI*1), Y0, Y10
+	VSUBPS      Y10, Y9, Y10
+	VFMADD231PS Y10, Y10, Y8
+
+whole169:
+	VADDPS       Y2, Y1, Y1
+	VADDPS       Y4, Y3, Y3
+	VADDPS       Y6, Y5, Y5
+	VADDPS       Y8, Y7, Y7
+	VHADDPS      Y3, Y1, Y1
+	VHADDPS      Y7, Y5, Y2
+	VHADDPS      Y2, Y1, Y1
+	VEXTRACTF128 $0x01, Y1, X2
+	VADDPS       X2, X1, X2
+	VMOVD        X2, (BX)
+	VPEXTRD      $0x01, X2, (BX)(R13*1)
+	VPEXTRD      $0x02, X2, (BX)(R13*2)
+	VPEXTRD      $0x03, X2, (BX)(R14*1)
+	ADDQ         $0x04, BX
+	ADDQ         SI, R8
+	ADDQ         SI, R9
+	ADDQ         SI, R10
+	ADDQ         SI, R11
+	DECQ         R12
+	JNZ          quarters163
+	ADDQ         R14, BX
+	ANDQ         $0x03, DX
+
+over164:
+	SUBQ SI, R11
 
 	// What is left, row by row.
-one109:
+one149:
 	TESTQ DX, DX
-	JZ    done112
+	JZ    done152
 	TESTQ CX, CX
-	JZ    oneinorder110
+	JZ    oneinorder150
 	MOVQ  rows+8(FP), DI
 	MOVL  (CX), R11
 	IMULQ stride+32(FP), R11
 	ADDQ  DI, R11
 	ADDQ  $0x04, CX
-	JMP   oneready111
+	JMP   oneready151
 
-oneinorder110:
+oneinorder150:
 	ADDQ stride+32(FP), R11
 
-oneready111:
+oneready151:
 	VPXOR Y1, Y1, Y1
 	VPXOR Y2, Y2, Y2
 	VPXOR Y3, Y3, Y3
 	VPXOR Y4, Y4, Y4
 	MOVQ  $0x00000080, DI
 	CMPQ  DI, SI
-	JG    over123
+	JG    over170
 
-loop122:
+loop171:
 	VMOVUPS     -128(AX)(DI*1), Y5
 	VSUBPS      -128(R11)(DI*1), Y5, Y5
 	VFMADD231PS Y5, Y5, Y1
@@ -1874,30 +2670,30 @@ loop122:
 	VFMADD231PS Y5, Y5, Y4
 	ADDQ        $+128, DI
 	CMPQ        DI, SI
-	JLE         loop122
+	JLE         loop171
 
-over123:
+over170:
 	SUBQ $+128, DI
 
-chunk124:
+chunk172:
 	ADDQ        $+32, DI
 	CMPQ        DI, SI
-	JG          chunks125
+	JG          chunks173
 	VMOVUPS     -32(AX)(DI*1), Y5
 	VSUBPS      -32(R11)(DI*1), Y5, Y5
 	VFMADD231PS Y5, Y5, Y1
-	JMP         chunk124
+	JMP         chunk172
 
-chunks125:
+chunks173:
 	SUBQ        $+32, DI
 	CMPQ        DI, SI
-	JGE         whole126
+	JGE         whole174
 	VMASKMOVPS  (AX)(DI*1), Y0, Y5
 	VMASKMOVPS  (R11)(DI*1), Y0, Y6
 	VSUBPS      Y6, Y5, Y6
 	VFMADD231PS Y6, Y6, Y4
 
-whole126:
+whole174:
 	VADDPS       Y3, Y1, Y1
 	VADDPS       Y4, Y2, Y2
 	VADDPS       Y2, Y1, Y1
@@ -1908,9 +2704,9 @@ whole126:
 	VMOVD        X2, (BX)
 	ADDQ         $0x04, BX
 	DECQ         DX
-	JMP          one109
+	JMP          one149
 
-done112:
+done152:
 	VZEROUPPER
 	RET
 
@@ -1927,15 +2723,13 @@ TEXT ·halfL2AVX2(SB), $0-48
 	ANDQ    $0x07, DI
 	LEAQ    lanes<>+0(SB), R8
 	VMOVDQU (R8)(DI*4), Y0
-	MOVQ    rows+8(FP), R11
-	SUBQ    SI, R11
+	TESTQ   CX, CX
+	JZ      inorder176
 
-	// Four rows at once.
-four127:
+	// Four rows of the list at once.
+four175:
 	CMPQ  DX, $0x04
-	JL    one130
-	TESTQ CX, CX
-	JZ    inorder128
+	JL    one178
 	MOVQ  rows+8(FP), DI
 	MOVL  (CX), R8
 	IMULQ stride+32(FP), R8
@@ -1950,33 +2744,33 @@ four127:
 	IMULQ stride+32(FP), R11
 	ADDQ  DI, R11
 	CMPQ  stride+32(FP), $0x00000400
-	JL    ready129
+	JL    ready177
 	MOVQ  R8, R12
 	MOVQ  R9, R13
 	MOVQ  R10, R14
 	MOVQ  R11, R15
 	CMPQ  DX, $+5
-	JL    asked135
+	JL    asked183
 	MOVL  16(CX), R12
 	IMULQ stride+32(FP), R12
 	ADDQ  DI, R12
 	CMPQ  DX, $+6
-	JL    asked135
+	JL    asked183
 	MOVL  20(CX), R13
 	IMULQ stride+32(FP), R13
 	ADDQ  DI, R13
 	CMPQ  DX, $+7
-	JL    asked135
+	JL    asked183
 	MOVL  24(CX), R14
 	IMULQ stride+32(FP), R14
 	ADDQ  DI, R14
 	CMPQ  DX, $+8
-	JL    asked135
+	JL    asked183
 	MOVL  28(CX), R15
 	IMULQ stride+32(FP), R15
 	ADDQ  DI, R15
 
-asked135:
+asked183:
 	VPXOR Y1, Y1, Y1
 	VPXOR Y2, Y2, Y2
 	VPXOR Y3, Y3, Y3
@@ -1987,9 +2781,9 @@ asked135:
 	VPXOR Y8, Y8, Y8
 	MOVQ  $0x00000020, DI
 	CMPQ  DI, SI
-	JG    over137
+	JG    over184
 
-loop136:
+asking185:
 	VMOVUPS     -64(AX)(DI*2), Y9
 	VCVTPH2PS   -32(R8)(DI*1), Y10
 	VSUBPS      Y10, Y9, Y10
@@ -2022,35 +2816,11 @@ loop136:
 	VFMADD231PS Y10, Y10, Y8
 	ADDQ        $+32, DI
 	CMPQ        DI, SI
-	JLE         loop136
+	JG          over184
+	CMPQ        DI, $0x00000200
+	JLE         asking185
 
-over137:
-	SUBQ $+32, DI
-	JMP  summed134
-
-inorder128:
-	ADDQ stride+32(FP), R11
-	MOVQ R11, R8
-	ADDQ stride+32(FP), R11
-	MOVQ R11, R9
-	ADDQ stride+32(FP), R11
-	MOVQ R11, R10
-	ADDQ stride+32(FP), R11
-
-ready129:
-	VPXOR Y1, Y1, Y1
-	VPXOR Y2, Y2, Y2
-	VPXOR Y3, Y3, Y3
-	VPXOR Y4, Y4, Y4
-	VPXOR Y5, Y5, Y5
-	VPXOR Y6, Y6, Y6
-	VPXOR Y7, Y7, Y7
-	VPXOR Y8, Y8, Y8
-	MOVQ  $0x00000020, DI
-	CMPQ  DI, SI
-	JG    over139
-
-loop138:
+loop186:
 	VMOVUPS     -64(AX)(DI*2), Y9
 	VCVTPH2PS   -32(R8)(DI*1), Y10
 	VSUBPS      Y10, Y9, Y10
@@ -2079,16 +2849,64 @@ loop138:
 	VFMADD231PS Y10, Y10, Y8
 	ADDQ        $+32, DI
 	CMPQ        DI, SI
-	JLE         loop138
+	JLE         loop186
 
-over139:
+over184:
+	SUBQ $+32, DI
+	JMP  summed182
+
+ready177:
+	VPXOR Y1, Y1, Y1
+	VPXOR Y2, Y2, Y2
+	VPXOR Y3, Y3, Y3
+	VPXOR Y4, Y4, Y4
+	VPXOR Y5, Y5, Y5
+	VPXOR Y6, Y6, Y6
+	VPXOR Y7, Y7, Y7
+	VPXOR Y8, Y8, Y8
+	MOVQ  $0x00000020, DI
+	CMPQ  DI, SI
+	JG    over187
+
+loop188:
+	VMOVUPS     -64(AX)(DI*2), Y9
+	VCVTPH2PS   -32(R8)(DI*1), Y10
+	VSUBPS      Y10, Y9, Y10
+	VFMADD231PS Y10, Y10, Y1
+	VCVTPH2PS   -32(R9)(DI*1), Y10
+	VSUBPS      Y10, Y9, Y10
+	VFMADD231PS Y10, Y10, Y3
+	VCVTPH2PS   -32(R10)(DI*1), Y10
+	VSUBPS      Y10, Y9, Y10
+	VFMADD231PS Y10, Y10, Y5
+	VCVTPH2PS   -32(R11)(DI*1), Y10
+	VSUBPS      Y10, Y9, Y10
+	VFMADD231PS Y10, Y10, Y7
+	VMOVUPS     -32(AX)(DI*2), Y9
+	VCVTPH2PS   -16(R8)(DI*1), Y10
+	VSUBPS      Y10, Y9, Y10
+	VFMADD231PS Y10, Y10, Y2
+	VCVTPH2PS   -16(R9)(DI*1), Y10
+	VSUBPS      Y10, Y9, Y10
+	VFMADD231PS Y10, Y10, Y4
+	VCVTPH2PS   -16(R10)(DI*1), Y10
+	VSUBPS      Y10, Y9, Y10
+	VFMADD231PS Y10, Y10, Y6
+	VCVTPH2PS   -16(R11)(DI*1), Y10
+	VSUBPS      Y10, Y9, Y10
+	VFMADD231PS Y10, Y10, Y8
+	ADDQ        $+32, DI
+	CMPQ        DI, SI
+	JLE         loop188
+
+over187:
 	SUBQ $+32, DI
 
-summed134:
-chunk140:
+summed182:
+chunk189:
 	ADDQ        $+16, DI
 	CMPQ        DI, SI
-	JG          chunks141
+	JG          chunks190
 	VMOVUPS     -32(AX)(DI*2), Y9
 	VCVTPH2PS   -16(R8)(DI*1), Y10
 	VSUBPS      Y10, Y9, Y10
@@ -2102,12 +2920,12 @@ chunk140:
 	VCVTPH2PS   -16(R11)(DI*1), Y10
 	VSUBPS      Y10, Y9, Y10
 	VFMADD231PS Y10, Y10, Y7
-	JMP         chunk140
+	JMP         chunk189
 
-chunks141:
+chunks190:
 	SUBQ        $+16, DI
 	CMPQ        DI, SI
-	JGE         whole142
+	JGE         whole191
 	VANDPS      -32(AX)(SI*2), Y0, Y9
 	VCVTPH2PS   -16(R8)(SI*1), Y10
 	VANDPS      Y10, Y0, Y10
@@ -2129,7 +2947,7 @@ chunks141:
 	VSUBPS      Y10, Y9, Y10
 	VFMADD231PS Y10, Y10, Y8
 
-whole142:
+whole191:
 	VADDPS       Y2, Y1, Y1
 	VADDPS       Y4, Y3, Y3
 	VADDPS       Y6, Y5, Y5
@@ -2142,37 +2960,169 @@ whole142:
 	VMOVDQU      X2, (BX)
 	ADDQ         $0x10, BX
 	SUBQ         $0x04, DX
-	TESTQ        CX, CX
-	JZ           four127
 	ADDQ         $0x10, CX
-	JMP          four127
+	JMP          four175
+
+	// Rows in order.
+inorder176:
+	MOVQ  rows+8(FP), R11
+	MOVQ  DX, R12
+	SHRQ  $0x02, R12
+	JZ    over193
+	MOVQ  R12, R13
+	IMULQ SI, R13
+	MOVQ  R11, R8
+	LEAQ  (R8)(R13*1), R9
+	LEAQ  (R9)(R13*1), R10
+	LEAQ  (R10)(R13*1), R11
+	MOVQ  R12, R13
+	SHLQ  $0x02, R13
+	LEAQ  (R13)(R13*2), R14
+
+quarters192:
+	VPXOR Y1, Y1, Y1
+	VPXOR Y2, Y2, Y2
+	VPXOR Y3, Y3, Y3
+	VPXOR Y4, Y4, Y4
+	VPXOR Y5, Y5, Y5
+	VPXOR Y6, Y6, Y6
+	VPXOR Y7, Y7, Y7
+	VPXOR Y8, Y8, Y8
+	MOVQ  $0x00000020, DI
+	CMPQ  DI, SI
+	JG    over194
+
+loop195:
+	VMOVUPS     -64(AX)(DI*2), Y9
+	VCVTPH2PS   -32(R8)(DI*1), Y10
+	VSUBPS      Y10, Y9, Y10
+	VFMADD231PS Y10, Y10, Y1
+	VCVTPH2PS   -32(R9)(DI*1), Y10
+	VSUBPS      Y10, Y9, Y10
+	VFMADD231PS Y10, Y10, Y3
+	VCVTPH2PS   -32(R10)(DI*1), Y10
+	VSUBPS      Y10, Y9, Y10
+	VFMADD231PS Y10, Y10, Y5
+	VCVTPH2PS   -32(R11)(DI*1), Y10
+	VSUBPS      Y10, Y9, Y10
+	VFMADD231PS Y10, Y10, Y7
+	VMOVUPS     -32(AX)(DI*2), Y9
+	VCVTPH2PS   -16(R8)(DI*1), Y10
+	VSUBPS      Y10, Y9, Y10
+	VFMADD231PS Y10, Y10, Y2
+	VCVTPH2PS   -16(R9)(DI*1), Y10
+	VSUBPS      Y10, Y9, Y10
+	VFMADD231PS Y10, Y10, Y4
+	VCVTPH2PS   -16(R10)(DI*1), Y10
+	VSUBPS      Y10, Y9, Y10
+	VFMADD231PS Y10, Y10, Y6
+	VCVTPH2PS   -16(R11)(DI*1), Y10
+	VSUBPS      Y10, Y9, Y10
+	VFMADD231PS Y10, Y10, Y8
+	ADDQ        $+32, DI
+	CMPQ        DI, SI
+	JLE         loop195
+
+over194:
+	SUBQ $+32, DI
+
+chunk196:
+	ADDQ        $+16, DI
+	CMPQ        DI, SI
+	JG          chunks197
+	VMOVUPS     -32(AX)(DI*2), Y9
+	VCVTPH2PS   -16(R8)(DI*1), Y10
+	VSUBPS      Y10, Y9, Y10
+	VFMADD231PS Y10, Y10, Y1
+	VCVTPH2PS   -16(R9)(DI*1), Y10
+	VSUBPS      Y10, Y9, Y10
+	VFMADD231PS Y10, Y10, Y3
+	VCVTPH2PS   -16(R10)(DI*1), Y10
+	VSUBPS      Y10, Y9, Y10
+	VFMADD231PS Y10, Y10, Y5
+	VCVTPH2PS   -16(R11)(DI*1), Y10
+	VSUBPS      Y10, Y9, Y10
+	VFMADD231PS Y10, Y10, Y7
+	JMP         chunk196
+
+chunks197:
+	SUBQ        $+16, DI
+	CMPQ        DI, SI
+	JGE         whole198
+	VANDPS      -32(AX)(SI*2), Y0, Y9
+	VCVTPH2PS   -16(R8)(SI*1), Y10
+	VANDPS      Y10, Y0, Y10
+	VSUBPS      Y10, Y9, Y10
+	VFMADD231PS Y10, Y10, Y2
+	VANDPS      -32(AX)(SI*2), Y0, Y9
+	VCVTPH2PS   -16(R9)(SI*1), Y10
+	VANDPS      Y10, Y0, Y10
+	VSUBPS      Y10, Y9, Y10
+	VFMADD231PS Y10, Y10, Y4
+	VANDPS      -32(AX)(SI*2), Y0, Y9
+	VCVTPH2PS   -16(R10)(SI*1), Y10
+	VANDPS      Y10, Y0, Y10
+	VSUBPS      Y10, Y9, Y10
+	VFMADD231PS Y10, Y10, Y6
+	VANDPS      -32(AX)(SI*2), Y0, Y9
+	VCVTPH2PS   -16(R11)(SI*1), Y10
+	VANDPS      Y10, Y0, Y10
+	VSUBPS      Y10, Y9, Y10
+	VFMADD231PS Y10, Y10, Y8
+
+whole198:
+	VADDPS       Y2, Y1, Y1
+	VADDPS       Y4, Y3, Y3
+	VADDPS       Y6, Y5, Y5
+	VADDPS       Y8, Y7, Y7
+	VHADDPS      Y3, Y1, Y1
+	VHADDPS      Y7, Y5, Y2
+	VHADDPS      Y2, Y1, Y1
+	VEXTRACTF128 $0x01, Y1, X2
+	VADDPS       X2, X1, X2
+	VMOVD        X2, (BX)
+	VPEXTRD      $0x01, X2, (BX)(R13*1)
+	VPEXTRD      $0x02, X2, (BX)(R13*2)
+	VPEXTRD      $0x03, X2, (BX)(R14*1)
+	ADDQ         $0x04, BX
+	ADDQ         SI, R8
+	ADDQ         SI, R9
+	ADDQ         SI, R10
+	ADDQ         SI, R11
+	DECQ         R12
+	JNZ          quarters192
+	ADDQ         R14, BX
+	ANDQ         $0x03, DX
+
+over193:
+	SUBQ SI, R11
 
 	// What is left, row by row.
-one130:
+one178:
 	TESTQ DX, DX
-	JZ    done133
+	JZ    done181
 	TESTQ CX, CX
-	JZ    oneinorder131
+	JZ    oneinorder179
 	MOVQ  rows+8(FP), DI
 	MOVL  (CX), R11
 	IMULQ stride+32(FP), R11
 	ADDQ  DI, R11
 	ADDQ  $0x04, CX
-	JMP   oneready132
+	JMP   oneready180
 
-oneinorder131:
+oneinorder179:
 	ADDQ stride+32(FP), R11
 
-oneready132:
+oneready180:
 	VPXOR Y1, Y1, Y1
 	VPXOR Y2, Y2, Y2
 	VPXOR Y3, Y3, Y3
 	VPXOR Y4, Y4, Y4
 	MOVQ  $0x00000040, DI
 	CMPQ  DI, SI
-	JG    over144
+	JG    over199
 
-loop143:
+loop200:
 	VMOVUPS     -128(AX)(DI*2), Y5
 	VCVTPH2PS   -64(R11)(DI*1), Y6
 	VSUBPS      Y6, Y5, Y6
@@ -2191,32 +3141,32 @@ loop143:
 	VFMADD231PS Y6, Y6, Y4
 	ADDQ        $+64, DI
 	CMPQ        DI, SI
-	JLE         loop143
+	JLE         loop200
 
-over144:
+over199:
 	SUBQ $+64, DI
 
-chunk145:
+chunk201:
 	ADDQ        $+16, DI
 	CMPQ        DI, SI
-	JG          chunks146
+	JG          chunks202
 	VMOVUPS     -32(AX)(DI*2), Y5
 	VCVTPH2PS   -16(R11)(DI*1), Y6
 	VSUBPS      Y6, Y5, Y6
 	VFMADD231PS Y6, Y6, Y1
-	JMP         chunk145
+	JMP         chunk201
 
-chunks146:
+chunks202:
 	SUBQ        $+16, DI
 	CMPQ        DI, SI
-	JGE         whole147
+	JGE         whole203
 	VANDPS      -32(AX)(SI*2), Y0, Y5
 	VCVTPH2PS   -16(R11)(SI*1), Y6
 	VANDPS      Y6, Y0, Y6
 	VSUBPS      Y6, Y5, Y6
 	VFMADD231PS Y6, Y6, Y4
 
-whole147:
+whole203:
 	VADDPS       Y3, Y1, Y1
 	VADDPS       Y4, Y2, Y2
 	VADDPS       Y2, Y1, Y1
@@ -2227,9 +3177,9 @@ whole147:
 	VMOVD        X2, (BX)
 	ADDQ         $0x04, BX
 	DECQ         DX
-	JMP          one130
+	JMP          one178
 
-done133:
+done181:
 	VZEROUPPER
 	RET
 
@@ -2247,15 +3197,13 @@ TEXT ·dotAVX2(SB), $0-48
 	LEAQ    lanes<>+64(SB), R8
 	NEGQ    DI
 	VMOVDQU (R8)(DI*4), Y0
-	MOVQ    rows+8(FP), R11
-	SUBQ    SI, R11
+	TESTQ   CX, CX
+	JZ      inorder205
 
-	// Four rows at once.
-four148:
+	// Four rows of the list at once.
+four204:
 	CMPQ  DX, $0x04
-	JL    one151
-	TESTQ CX, CX
-	JZ    inorder149
+	JL    one207
 	MOVQ  rows+8(FP), DI
 	MOVL  (CX), R8
 	IMULQ stride+32(FP), R8
@@ -2270,33 +3218,33 @@ four148:
 	IMULQ stride+32(FP), R11
 	ADDQ  DI, R11
 	CMPQ  stride+32(FP), $0x00000400
-	JL    ready150
+	JL    ready206
 	MOVQ  R8, R12
 	MOVQ  R9, R13
 	MOVQ  R10, R14
 	MOVQ  R11, R15
 	CMPQ  DX, $+5
-	JL    asked156
+	JL    asked212
 	MOVL  16(CX), R12
 	IMULQ stride+32(FP), R12
 	ADDQ  DI, R12
 	CMPQ  DX, $+6
-	JL    asked156
+	JL    asked212
 	MOVL  20(CX), R13
 	IMULQ stride+32(FP), R13
 	ADDQ  DI, R13
 	CMPQ  DX, $+7
-	JL    asked156
+	JL    asked212
 	MOVL  24(CX), R14
 	IMULQ stride+32(FP), R14
 	ADDQ  DI, R14
 	CMPQ  DX, $+8
-	JL    asked156
+	JL    asked212
 	MOVL  28(CX), R15
 	IMULQ stride+32(FP), R15
 	ADDQ  DI, R15
 
-asked156:
+asked212:
 	VPXOR Y1, Y1, Y1
 	VPXOR Y2, Y2, Y2
 	VPXOR Y3, Y3, Y3
@@ -2307,9 +3255,9 @@ asked156:
 	VPXOR Y8, Y8, Y8
 	MOVQ  $0x00000040, DI
 	CMPQ  DI, SI
-	JG    over158
+	JG    over213
 
-loop157:
+asking214:
 	VMOVUPS     -64(AX)(DI*1), Y9
 	VFMADD231PS -64(R8)(DI*1), Y9, Y1
 	VFMADD231PS -64(R9)(DI*1), Y9, Y3
@@ -2326,35 +3274,11 @@ loop157:
 	VFMADD231PS -32(R11)(DI*1), Y9, Y8
 	ADDQ        $+64, DI
 	CMPQ        DI, SI
-	JLE         loop157
+	JG          over213
+	CMPQ        DI, $0x00000200
+	JLE         asking214
 
-over158:
-	SUBQ $+64, DI
-	JMP  summed155
-
-inorder149:
-	ADDQ stride+32(FP), R11
-	MOVQ R11, R8
-	ADDQ stride+32(FP), R11
-	MOVQ R11, R9
-	ADDQ stride+32(FP), R11
-	MOVQ R11, R10
-	ADDQ stride+32(FP), R11
-
-ready150:
-	VPXOR Y1, Y1, Y1
-	VPXOR Y2, Y2, Y2
-	VPXOR Y3, Y3, Y3
-	VPXOR Y4, Y4, Y4
-	VPXOR Y5, Y5, Y5
-	VPXOR Y6, Y6, Y6
-	VPXOR Y7, Y7, Y7
-	VPXOR Y8, Y8, Y8
-	MOVQ  $0x00000040, DI
-	CMPQ  DI, SI
-	JG    over160
-
-loop159:
+loop215:
 	VMOVUPS     -64(AX)(DI*1), Y9
 	VFMADD231PS -64(R8)(DI*1), Y9, Y1
 	VFMADD231PS -64(R9)(DI*1), Y9, Y3
@@ -2367,27 +3291,59 @@ loop159:
 	VFMADD231PS -32(R11)(DI*1), Y9, Y8
 	ADDQ        $+64, DI
 	CMPQ        DI, SI
-	JLE         loop159
+	JLE         loop215
 
-over160:
+over213:
+	SUBQ $+64, DI
+	JMP  summed211
+
+ready206:
+	VPXOR Y1, Y1, Y1
+	VPXOR Y2, Y2, Y2
+	VPXOR Y3, Y3, Y3
+	VPXOR Y4, Y4, Y4
+	VPXOR Y5, Y5, Y5
+	VPXOR Y6, Y6, Y6
+	VPXOR Y7, Y7, Y7
+	VPXOR Y8, Y8, Y8
+	MOVQ  $0x00000040, DI
+	CMPQ  DI, SI
+	JG    over216
+
+loop217:
+	VMOVUPS     -64(AX)(DI*1), Y9
+	VFMADD231PS -64(R8)(DI*1), Y9, Y1
+	VFMADD231PS -64(R9)(DI*1), Y9, Y3
+	VFMADD231PS -64(R10)(DI*1), Y9, Y5
+	VFMADD231PS -64(R11)(DI*1), Y9, Y7
+	VMOVUPS     -32(AX)(DI*1), Y9
+	VFMADD231PS -32(R8)(DI*1), Y9, Y2
+	VFMADD231PS -32(R9)(DI*1), Y9, Y4
+	VFMADD231PS -32(R10)(DI*1), Y9, Y6
+	VFMADD231PS -32(R11)(DI*1), Y9, Y8
+	ADDQ        $+64, DI
+	CMPQ        DI, SI
+	JLE         loop217
+
+over216:
 	SUBQ $+64, DI
 
-summed155:
-chunk161:
+summed211:
+chunk218:
 	ADDQ        $+32, DI
 	CMPQ        DI, SI
-	JG          chunks162
+	JG          chunks219
 	VMOVUPS     -32(AX)(DI*1), Y9
 	VFMADD231PS -32(R8)(DI*1), Y9, Y1
 	VFMADD231PS -32(R9)(DI*1), Y9, Y3
 	VFMADD231PS -32(R10)(DI*1), Y9, Y5
 	VFMADD231PS -32(R11)(DI*1), Y9, Y7
-	JMP         chunk161
+	JMP         chunk218
 
-chunks162:
+chunks219:
 	SUBQ        $+32, DI
 	CMPQ        DI, SI
-	JGE         whole163
+	JGE         whole220
 	VMASKMOVPS  (AX)(DI*1), Y0, Y9
 	VMASKMOVPS  (R8)(DI*1), Y0, Y10
 	VFMADD231PS Y10, Y9, Y2
@@ -2398,7 +3354,7 @@ chunks162:
 	VMASKMOVPS  (R11)(DI*1), Y0, Y10
 	VFMADD231PS Y10, Y9, Y8
 
-whole163:
+whole220:
 	VADDPS       Y2, Y1, Y1
 	VADDPS       Y4, Y3, Y3
 	VADDPS       Y6, Y5, Y5
@@ -2411,37 +3367,134 @@ whole163:
 	VMOVDQU      X2, (BX)
 	ADDQ         $0x10, BX
 	SUBQ         $0x04, DX
-	TESTQ        CX, CX
-	JZ           four148
 	ADDQ         $0x10, CX
-	JMP          four148
+	JMP          four204
+
+	// Rows in order.
+inorder205:
+	MOVQ  rows+8(FP), R11
+	MOVQ  DX, R12
+	SHRQ  $0x02, R12
+	JZ    over222
+	MOVQ  R12, R13
+	IMULQ SI, R13
+	MOVQ  R11, R8
+	LEAQ  (R8)(R13*1), R9
+	LEAQ  (R9)(R13*1), R10
+	LEAQ  (R10)(R13*1), R11
+	MOVQ  R12, R13
+	SHLQ  $0x02, R13
+	LEAQ  (R13)(R13*2), R14
+
+quarters221:
+	VPXOR Y1, Y1, Y1
+	VPXOR Y2, Y2, Y2
+	VPXOR Y3, Y3, Y3
+	VPXOR Y4, Y4, Y4
+	VPXOR Y5, Y5, Y5
+	VPXOR Y6, Y6, Y6
+	VPXOR Y7, Y7, Y7
+	VPXOR Y8, Y8, Y8
+	MOVQ  $0x00000040, DI
+	CMPQ  DI, SI
+	JG    over223
+
+loop224:
+	VMOVUPS     -64(AX)(DI*1), Y9
+	VFMADD231PS -64(R8)(DI*1), Y9, Y1
+	VFMADD231PS -64(R9)(DI*1), Y9, Y3
+	VFMADD231PS -64(R10)(DI*1), Y9, Y5
+	VFMADD231PS -64(R11)(DI*1), Y9, Y7
+	VMOVUPS     -32(AX)(DI*1), Y9
+	VFMADD231PS -32(R8)(DI*1), Y9, Y2
+	VFMADD231PS -32(R9)(DI*1), Y9, Y4
+	VFMADD231PS -32(R10)(DI*1), Y9, Y6
+	VFMADD231PS -32(R11)(DI*1), Y9, Y8
+	ADDQ        $+64, DI
+	CMPQ        DI, SI
+	JLE         loop224
+
+over223:
+	SUBQ $+64, DI
+
+chunk225:
+	ADDQ        $+32, DI
+	CMPQ        DI, SI
+	JG          chunks226
+	VMOVUPS     -32(AX)(DI*1), Y9
+	VFMADD231PS -32(R8)(DI*1), Y9, Y1
+	VFMADD231PS -32(R9)(DI*1), Y9, Y3
+	VFMADD231PS -32(R10)(DI*1), Y9, Y5
+	VFMADD231PS -32(R11)(DI*1), Y9, Y7
+	JMP         chunk225
+
+chunks226:
+	SUBQ        $+32, DI
+	CMPQ        DI, SI
+	JGE         whole227
+	VMASKMOVPS  (AX)(DI*1), Y0, Y9
+	VMASKMOVPS  (R8)(DI*1), Y0, Y10
+	VFMADD231PS Y10, Y9, Y2
+	VMASKMOVPS  (R9)(DI*1), Y0, Y10
+	VFMADD231PS Y10, Y9, Y4
+	VMASKMOVPS  (R10)(DI*1), Y0, Y10
+	VFMADD231PS Y10, Y9, Y6
+	VMASKMOVPS  (R11)(DI*1), Y0, Y10
+	VFMADD231PS Y10, Y9, Y8
+
+whole227:
+	VADDPS       Y2, Y1, Y1
+	VADDPS       Y4, Y3, Y3
+	VADDPS       Y6, Y5, Y5
+	VADDPS       Y8, Y7, Y7
+	VHADDPS      Y3, Y1, Y1
+	VHADDPS      Y7, Y5, Y2
+	VHADDPS      Y2, Y1, Y1
+	VEXTRACTF128 $0x01, Y1, X2
+	VADDPS       X2, X1, X2
+	VMOVD        X2, (BX)
+	VPEXTRD      $0x01, X2, (BX)(R13*1)
+	VPEXTRD      $0x02, X2, (BX)(R13*2)
+	VPEXTRD      $0x03, X2, (BX)(R14*1)
+	ADDQ         $0x04, BX
+	ADDQ         SI, R8
+	ADDQ         SI, R9
+	ADDQ         SI, R10
+	ADDQ         SI, R11
+	DECQ         R12
+	JNZ          quarters221
+	ADDQ         R14, BX
+	ANDQ         $0x03, DX
+
+over222:
+	SUBQ SI, R11
 
 	// What is left, row by row.
-one151:
+one207:
 	TESTQ DX, DX
-	JZ    done154
+	JZ    done210
 	TESTQ CX, CX
-	JZ    oneinorder152
+	JZ    oneinorder208
 	MOVQ  rows+8(FP), DI
 	MOVL  (CX), R11
 	IMULQ stride+32(FP), R11
 	ADDQ  DI, R11
 	ADDQ  $0x04, CX
-	JMP   oneready153
+	JMP   oneready209
 
-oneinorder152:
+oneinorder208:
 	ADDQ stride+32(FP), R11
 
-oneready153:
+oneready209:
 	VPXOR Y1, Y1, Y1
 	VPXOR Y2, Y2, Y2
 	VPXOR Y3, Y3, Y3
 	VPXOR Y4, Y4, Y4
 	MOVQ  $0x00000080, DI
 	CMPQ  DI, SI
-	JG    over165
+	JG    over228
 
-loop164:
+loop229:
 	VMOVUPS     -128(AX)(DI*1), Y5
 	VFMADD231PS -128(R11)(DI*1), Y5, Y1
 	VMOVUPS     -96(AX)(DI*1), Y5
@@ -2452,28 +3505,28 @@ loop164:
 	VFMADD231PS -32(R11)(DI*1), Y5, Y4
 	ADDQ        $+128, DI
 	CMPQ        DI, SI
-	JLE         loop164
+	JLE         loop229
 
-over165:
+over228:
 	SUBQ $+128, DI
 
-chunk166:
+chunk230:
 	ADDQ        $+32, DI
 	CMPQ        DI, SI
-	JG          chunks167
+	JG          chunks231
 	VMOVUPS     -32(AX)(DI*1), Y5
 	VFMADD231PS -32(R11)(DI*1), Y5, Y1
-	JMP         chunk166
+	JMP         chunk230
 
-chunks167:
+chunks231:
 	SUBQ        $+32, DI
 	CMPQ        DI, SI
-	JGE         whole168
+	JGE         whole232
 	VMASKMOVPS  (AX)(DI*1), Y0, Y5
 	VMASKMOVPS  (R11)(DI*1), Y0, Y6
 	VFMADD231PS Y6, Y5, Y4
 
-whole168:
+whole232:
 	VADDPS       Y3, Y1, Y1
 	VADDPS       Y4, Y2, Y2
 	VADDPS       Y2, Y1, Y1
@@ -2484,9 +3537,9 @@ whole168:
 	VMOVD        X2, (BX)
 	ADDQ         $0x04, BX
 	DECQ         DX
-	JMP          one151
+	JMP          one207
 
-done154:
+done210:
 	VZEROUPPER
 	RET
 
@@ -2503,15 +3556,13 @@ TEXT ·halfDotAVX2(SB), $0-48
 	ANDQ    $0x07, DI
 	LEAQ    lanes<>+0(SB), R8
 	VMOVDQU (R8)(DI*4), Y0
-	MOVQ    rows+8(FP), R11
-	SUBQ    SI, R11
+	TESTQ   CX, CX
+	JZ      inorder234
 
-	// Four rows at once.
-four169:
+	// Four rows of the list at once.
+four233:
 	CMPQ  DX, $0x04
-	JL    one172
-	TESTQ CX, CX
-	JZ    inorder170
+	JL    one236
 	MOVQ  rows+8(FP), DI
 	MOVL  (CX), R8
 	IMULQ stride+32(FP), R8
@@ -2526,33 +3577,33 @@ four169:
 	IMULQ stride+32(FP), R11
 	ADDQ  DI, R11
 	CMPQ  stride+32(FP), $0x00000400
-	JL    ready171
+	JL    ready235
 	MOVQ  R8, R12
 	MOVQ  R9, R13
 	MOVQ  R10, R14
 	MOVQ  R11, R15
 	CMPQ  DX, $+5
-	JL    asked177
+	JL    asked241
 	MOVL  16(CX), R12
 	IMULQ stride+32(FP), R12
 	ADDQ  DI, R12
 	CMPQ  DX, $+6
-	JL    asked177
+	JL    asked241
 	MOVL  20(CX), R13
 	IMULQ stride+32(FP), R13
 	ADDQ  DI, R13
 	CMPQ  DX, $+7
-	JL    asked177
+	JL    asked241
 	MOVL  24(CX), R14
 	IMULQ stride+32(FP), R14
 	ADDQ  DI, R14
 	CMPQ  DX, $+8
-	JL    asked177
+	JL    asked241
 	MOVL  28(CX), R15
 	IMULQ stride+32(FP), R15
 	ADDQ  DI, R15
 
-asked177:
+asked241:
 	VPXOR Y1, Y1, Y1
 	VPXOR Y2, Y2, Y2
 	VPXOR Y3, Y3, Y3
@@ -2563,9 +3614,9 @@ asked177:
 	VPXOR Y8, Y8, Y8
 	MOVQ  $0x00000020, DI
 	CMPQ  DI, SI
-	JG    over179
+	JG    over242
 
-loop178:
+asking243:
 	VMOVUPS     -64(AX)(DI*2), Y9
 	VCVTPH2PS   -32(R8)(DI*1), Y10
 	VFMADD231PS Y10, Y9, Y1
@@ -2590,35 +3641,11 @@ loop178:
 	VFMADD231PS Y10, Y9, Y8
 	ADDQ        $+32, DI
 	CMPQ        DI, SI
-	JLE         loop178
+	JG          over242
+	CMPQ        DI, $0x00000200
+	JLE         asking243
 
-over179:
-	SUBQ $+32, DI
-	JMP  summed176
-
-inorder170:
-	ADDQ stride+32(FP), R11
-	MOVQ R11, R8
-	ADDQ stride+32(FP), R11
-	MOVQ R11, R9
-	ADDQ stride+32(FP), R11
-	MOVQ R11, R10
-	ADDQ stride+32(FP), R11
-
-ready171:
-	VPXOR Y1, Y1, Y1
-	VPXOR Y2, Y2, Y2
-	VPXOR Y3, Y3, Y3
-	VPXOR Y4, Y4, Y4
-	VPXOR Y5, Y5, Y5
-	VPXOR Y6, Y6, Y6
-	VPXOR Y7, Y7, Y7
-	VPXOR Y8, Y8, Y8
-	MOVQ  $0x00000020, DI
-	CMPQ  DI, SI
-	JG    over181
-
-loop180:
+loop244:
 	VMOVUPS     -64(AX)(DI*2), Y9
 	VCVTPH2PS   -32(R8)(DI*1), Y10
 	VFMADD231PS Y10, Y9, Y1
@@ -2639,16 +3666,56 @@ loop180:
 	VFMADD231PS Y10, Y9, Y8
 	ADDQ        $+32, DI
 	CMPQ        DI, SI
-	JLE         loop180
+	JLE         loop244
 
-over181:
+over242:
+	SUBQ $+32, DI
+	JMP  summed240
+
+ready235:
+	VPXOR Y1, Y1, Y1
+	VPXOR Y2, Y2, Y2
+	VPXOR Y3, Y3, Y3
+	VPXOR Y4, Y4, Y4
+	VPXOR Y5, Y5, Y5
+	VPXOR Y6, Y6, Y6
+	VPXOR Y7, Y7, Y7
+	VPXOR Y8, Y8, Y8
+	MOVQ  $0x00000020, DI
+	CMPQ  DI, SI
+	JG    over245
+
+loop246:
+	VMOVUPS     -64(AX)(DI*2), Y9
+	VCVTPH2PS   -32(R8)(DI*1), Y10
+	VFMADD231PS Y10, Y9, Y1
+	VCVTPH2PS   -32(R9)(DI*1), Y10
+	VFMADD231PS Y10, Y9, Y3
+	VCVTPH2PS   -32(R10)(DI*1), Y10
+	VFMADD231PS Y10, Y9, Y5
+	VCVTPH2PS   -32(R11)(DI*1), Y10
+	VFMADD231PS Y10, Y9, Y7
+	VMOVUPS     -32(AX)(DI*2), Y9
+	VCVTPH2PS   -16(R8)(DI*1), Y10
+	VFMADD231PS Y10, Y9, Y2
+	VCVTPH2PS   -16(R9)(DI*1), Y10
+	VFMADD231PS Y10, Y9, Y4
+	VCVTPH2PS   -16(R10)(DI*1), Y10
+	VFMADD231PS Y10, Y9, Y6
+	VCVTPH2PS   -16(R11)(DI*1), Y10
+	VFMADD231PS Y10, Y9, Y8
+	ADDQ        $+32, DI
+	CMPQ        DI, SI
+	JLE         loop246
+
+over245:
 	SUBQ $+32, DI
 
-summed176:
-chunk182:
+summed240:
+chunk247:
 	ADDQ        $+16, DI
 	CMPQ        DI, SI
-	JG          chunks183
+	JG          chunks248
 	VMOVUPS     -32(AX)(DI*2), Y9
 	VCVTPH2PS   -16(R8)(DI*1), Y10
 	VFMADD231PS Y10, Y9, Y1
@@ -2658,12 +3725,12 @@ chunk182:
 	VFMADD231PS Y10, Y9, Y5
 	VCVTPH2PS   -16(R11)(DI*1), Y10
 	VFMADD231PS Y10, Y9, Y7
-	JMP         chunk182
+	JMP         chunk247
 
-chunks183:
+chunks248:
 	SUBQ        $+16, DI
 	CMPQ        DI, SI
-	JGE         whole184
+	JGE         whole249
 	VANDPS      -32(AX)(SI*2), Y0, Y9
 	VCVTPH2PS   -16(R8)(SI*1), Y10
 	VANDPS      Y10, Y0, Y10
@@ -2681,7 +3748,7 @@ chunks183:
 	VANDPS      Y10, Y0, Y10
 	VFMADD231PS Y10, Y9, Y8
 
-whole184:
+whole249:
 	VADDPS       Y2, Y1, Y1
 	VADDPS       Y4, Y3, Y3
 	VADDPS       Y6, Y5, Y5
@@ -2694,37 +3761,153 @@ whole184:
 	VMOVDQU      X2, (BX)
 	ADDQ         $0x10, BX
 	SUBQ         $0x04, DX
-	TESTQ        CX, CX
-	JZ           four169
 	ADDQ         $0x10, CX
-	JMP          four169
+	JMP          four233
+
+	// Rows in order.
+inorder234:
+	MOVQ  rows+8(FP), R11
+	MOVQ  DX, R12
+	SHRQ  $0x02, R12
+	JZ    over251
+	MOVQ  R12, R13
+	IMULQ SI, R13
+	MOVQ  R11, R8
+	LEAQ  (R8)(R13*1), R9
+	LEAQ  (R9)(R13*1), R10
+	LEAQ  (R10)(R13*1), R11
+	MOVQ  R12, R13
+	SHLQ  $0x02, R13
+	LEAQ  (R13)(R13*2), R14
+
+quarters250:
+	VPXOR Y1, Y1, Y1
+	VPXOR Y2, Y2, Y2
+	VPXOR Y3, Y3, Y3
+	VPXOR Y4, Y4, Y4
+	VPXOR Y5, Y5, Y5
+	VPXOR Y6, Y6, Y6
+	VPXOR Y7, Y7, Y7
+	VPXOR Y8, Y8, Y8
+	MOVQ  $0x00000020, DI
+	CMPQ  DI, SI
+	JG    over252
+
+loop253:
+	VMOVUPS     -64(AX)(DI*2), Y9
+	VCVTPH2PS   -32(R8)(DI*1), Y10
+	VFMADD231PS Y10, Y9, Y1
+	VCVTPH2PS   -32(R9)(DI*1), Y10
+	VFMADD231PS Y10, Y9, Y3
+	VCVTPH2PS   -32(R10)(DI*1), Y10
+	VFMADD231PS Y10, Y9, Y5
+	VCVTPH2PS   -32(R11)(DI*1), Y10
+	VFMADD231PS Y10, Y9, Y7
+	VMOVUPS     -32(AX)(DI*2), Y9
+	VCVTPH2PS   -16(R8)(DI*1), Y10
+	VFMADD231PS Y10, Y9, Y2
+	VCVTPH2PS   -16(R9)(DI*1), Y10
+	VFMADD231PS Y10, Y9, Y4
+	VCVTPH2PS   -16(R10)(DI*1), Y10
+	VFMADD231PS Y10, Y9, Y6
+	VCVTPH2PS   -16(R11)(DI*1), Y10
+	VFMADD231PS Y10, Y9, Y8
+	ADDQ        $+32, DI
+	CMPQ        DI, SI
+	JLE         loop253
+
+over252:
+	SUBQ $+32, DI
+
+chunk254:
+	ADDQ        $+16, DI
+	CMPQ        DI, SI
+	JG          chunks255
+	VMOVUPS     -32(AX)(DI*2), Y9
+	VCVTPH2PS   -16(R8)(DI*1), Y10
+	VFMADD231PS Y10, Y9, Y1
+	VCVTPH2PS   -16(R9)(DI*1), Y10
+	VFMADD231PS Y10, Y9, Y3
+	VCVTPH2PS   -16(R10)(DI*1), Y10
+	VFMADD231PS Y10, Y9, Y5
+	VCVTPH2PS   -16(R11)(DI*1), Y10
+	VFMADD231PS Y10, Y9, Y7
+	JMP         chunk254
+
+chunks255:
+	SUBQ        $+16, DI
+	CMPQ        DI, SI
+	JGE         whole256
+	VANDPS      -32(AX)(SI*2), Y0, Y9
+	VCVTPH2PS   -16(R8)(SI*1), Y10
+	VANDPS      Y10, Y0, Y10
+	VFMADD231PS Y10, Y9, Y2
+	VANDPS      -32(AX)(SI*2), Y0, Y9
+	VCVTPH2PS   -16(R9)(SI*1), Y10
+	VANDPS      Y10, Y0, Y10
+	VFMADD231PS Y10, Y9, Y4
+	VANDPS      -32(AX)(SI*2), Y0, Y9
+	VCVTPH2PS   -16(R10)(SI*1), Y10
+	VANDPS      Y10, Y0, Y10
+	VFMADD231PS Y10, Y9, Y6
+	VANDPS      -32(AX)(SI*2), Y0, Y9
+	VCVTPH2PS   -16(R11)(SI*1), Y10
+	VANDPS      Y10, Y0, Y10
+	VFMADD231PS Y10, Y9, Y8
+
+whole256:
+	VADDPS       Y2, Y1, Y1
+	VADDPS       Y4, Y3, Y3
+	VADDPS       Y6, Y5, Y5
+	VADDPS       Y8, Y7, Y7
+	VHADDPS      Y3, Y1, Y1
+	VHADDPS      Y7, Y5, Y2
+	VHADDPS      Y2, Y1, Y1
+	VEXTRACTF128 $0x01, Y1, X2
+	VADDPS       X2, X1, X2
+	VMOVD        X2, (BX)
+	VPEXTRD      $0x01, X2, (BX)(R13*1)
+	VPEXTRD      $0x02, X2, (BX)(R13*2)
+	VPEXTRD      $0x03, X2, (BX)(R14*1)
+	ADDQ         $0x04, BX
+	ADDQ         SI, R8
+	ADDQ         SI, R9
+	ADDQ         SI, R10
+	ADDQ         SI, R11
+	DECQ         R12
+	JNZ          quarters250
+	ADDQ         R14, BX
+	ANDQ         $0x03, DX
+
+over251:
+	SUBQ SI, R11
 
 	// What is left, row by row.
-one172:
+one236:
 	TESTQ DX, DX
-	JZ    done175
+	JZ    done239
 	TESTQ CX, CX
-	JZ    oneinorder173
+	JZ    oneinorder237
 	MOVQ  rows+8(FP), DI
 	MOVL  (CX), R11
 	IMULQ stride+32(FP), R11
 	ADDQ  DI, R11
 	ADDQ  $0x04, CX
-	JMP   oneready174
+	JMP   oneready238
 
-oneinorder173:
+oneinorder237:
 	ADDQ stride+32(FP), R11
 
-oneready174:
+oneready238:
 	VPXOR Y1, Y1, Y1
 	VPXOR Y2, Y2, Y2
 	VPXOR Y3, Y3, Y3
 	VPXOR Y4, Y4, Y4
 	MOVQ  $0x00000040, DI
 	CMPQ  DI, SI
-	JG    over186
+	JG    over257
 
-loop185:
+loop258:
 	VMOVUPS     -128(AX)(DI*2), Y5
 	VCVTPH2PS   -64(R11)(DI*1), Y6
 	VFMADD231PS Y6, Y5, Y1
@@ -2739,30 +3922,30 @@ loop185:
 	VFMADD231PS Y6, Y5, Y4
 	ADDQ        $+64, DI
 	CMPQ        DI, SI
-	JLE         loop185
+	JLE         loop258
 
-over186:
+over257:
 	SUBQ $+64, DI
 
-chunk187:
+chunk259:
 	ADDQ        $+16, DI
 	CMPQ        DI, SI
-	JG          chunks188
+	JG          chunks260
 	VMOVUPS     -32(AX)(DI*2), Y5
 	VCVTPH2PS   -16(R11)(DI*1), Y6
 	VFMADD231PS Y6, Y5, Y1
-	JMP         chunk187
+	JMP         chunk259
 
-chunks188:
+chunks260:
 	SUBQ        $+16, DI
 	CMPQ        DI, SI
-	JGE         whole189
+	JGE         whole261
 	VANDPS      -32(AX)(SI*2), Y0, Y5
 	VCVTPH2PS   -16(R11)(SI*1), Y6
 	VANDPS      Y6, Y0, Y6
 	VFMADD231PS Y6, Y5, Y4
 
-whole189:
+whole261:
 	VADDPS       Y3, Y1, Y1
 	VADDPS       Y4, Y2, Y2
 	VADDPS       Y2, Y1, Y1
@@ -2773,9 +3956,9 @@ whole189:
 	VMOVD        X2, (BX)
 	ADDQ         $0x04, BX
 	DECQ         DX
-	JMP          one172
+	JMP          one236
 
-done175:
+done239:
 	VZEROUPPER
 	RET
 
@@ -2795,15 +3978,13 @@ TEXT ·l1AVX2(SB), $0-48
 	VMOVDQU  (R8)(DI*4), Y0
 	VPCMPEQD Y1, Y1, Y1
 	VPSRLD   $0x01, Y1, Y1
-	MOVQ     rows+8(FP), R11
-	SUBQ     SI, R11
+	TESTQ    CX, CX
+	JZ       inorder263
 
-	// Four rows at once.
-four190:
+	// Four rows of the list at once.
+four262:
 	CMPQ  DX, $0x04
-	JL    one193
-	TESTQ CX, CX
-	JZ    inorder191
+	JL    one265
 	MOVQ  rows+8(FP), DI
 	MOVL  (CX), R8
 	IMULQ stride+32(FP), R8
@@ -2818,33 +3999,33 @@ four190:
 	IMULQ stride+32(FP), R11
 	ADDQ  DI, R11
 	CMPQ  stride+32(FP), $0x00000400
-	JL    ready192
+	JL    ready264
 	MOVQ  R8, R12
 	MOVQ  R9, R13
 	MOVQ  R10, R14
 	MOVQ  R11, R15
 	CMPQ  DX, $+5
-	JL    asked198
+	JL    asked270
 	MOVL  16(CX), R12
 	IMULQ stride+32(FP), R12
 	ADDQ  DI, R12
 	CMPQ  DX, $+6
-	JL    asked198
+	JL    asked270
 	MOVL  20(CX), R13
 	IMULQ stride+32(FP), R13
 	ADDQ  DI, R13
 	CMPQ  DX, $+7
-	JL    asked198
+	JL    asked270
 	MOVL  24(CX), R14
 	IMULQ stride+32(FP), R14
 	ADDQ  DI, R14
 	CMPQ  DX, $+8
-	JL    asked198
+	JL    asked270
 	MOVL  28(CX), R15
 	IMULQ stride+32(FP), R15
 	ADDQ  DI, R15
 
-asked198:
+asked270:
 	VPXOR Y2, Y2, Y2
 	VPXOR Y3, Y3, Y3
 	VPXOR Y4, Y4, Y4
@@ -2855,9 +4036,9 @@ asked198:
 	VPXOR Y9, Y9, Y9
 	MOVQ  $0x00000040, DI
 	CMPQ  DI, SI
-	JG    over200
+	JG    over271
 
-loop199:
+asking272:
 	VMOVUPS    -64(AX)(DI*1), Y10
 	VMOVUPS    -64(R8)(DI*1), Y11
 	VSUBPS     Y11, Y10, Y11
@@ -2898,35 +4079,11 @@ loop199:
 	VADDPS     Y11, Y9, Y9
 	ADDQ       $+64, DI
 	CMPQ       DI, SI
-	JLE        loop199
+	JG         over271
+	CMPQ       DI, $0x00000200
+	JLE        asking272
 
-over200:
-	SUBQ $+64, DI
-	JMP  summed197
-
-inorder191:
-	ADDQ stride+32(FP), R11
-	MOVQ R11, R8
-	ADDQ stride+32(FP), R11
-	MOVQ R11, R9
-	ADDQ stride+32(FP), R11
-	MOVQ R11, R10
-	ADDQ stride+32(FP), R11
-
-ready192:
-	VPXOR Y2, Y2, Y2
-	VPXOR Y3, Y3, Y3
-	VPXOR Y4, Y4, Y4
-	VPXOR Y5, Y5, Y5
-	VPXOR Y6, Y6, Y6
-	VPXOR Y7, Y7, Y7
-	VPXOR Y8, Y8, Y8
-	VPXOR Y9, Y9, Y9
-	MOVQ  $0x00000040, DI
-	CMPQ  DI, SI
-	JG    over202
-
-loop201:
+loop273:
 	VMOVUPS -64(AX)(DI*1), Y10
 	VMOVUPS -64(R8)(DI*1), Y11
 	VSUBPS  Y11, Y10, Y11
@@ -2963,16 +4120,72 @@ loop201:
 	VADDPS  Y11, Y9, Y9
 	ADDQ    $+64, DI
 	CMPQ    DI, SI
-	JLE     loop201
+	JLE     loop273
 
-over202:
+over271:
+	SUBQ $+64, DI
+	JMP  summed269
+
+ready264:
+	VPXOR Y2, Y2, Y2
+	VPXOR Y3, Y3, Y3
+	VPXOR Y4, Y4, Y4
+	VPXOR Y5, Y5, Y5
+	VPXOR Y6, Y6, Y6
+	VPXOR Y7, Y7, Y7
+	VPXOR Y8, Y8, Y8
+	VPXOR Y9, Y9, Y9
+	MOVQ  $0x00000040, DI
+	CMPQ  DI, SI
+	JG    over274
+
+loop275:
+	VMOVUPS -64(AX)(DI*1), Y10
+	VMOVUPS -64(R8)(DI*1), Y11
+	VSUBPS  Y11, Y10, Y11
+	VPAND   Y1, Y11, Y11
+	VADDPS  Y11, Y2, Y2
+	VMOVUPS -64(R9)(DI*1), Y11
+	VSUBPS  Y11, Y10, Y11
+	VPAND   Y1, Y11, Y11
+	VADDPS  Y11, Y4, Y4
+	VMOVUPS -64(R10)(DI*1), Y11
+	VSUBPS  Y11, Y10, Y11
+	VPAND   Y1, Y11, Y11
+	VADDPS  Y11, Y6, Y6
+	VMOVUPS -64(R11)(DI*1), Y11
+	VSUBPS  Y11, Y10, Y11
+	VPAND   Y1, Y11, Y11
+	VADDPS  Y11, Y8, Y8
+	VMOVUPS -32(AX)(DI*1), Y10
+	VMOVUPS -32(R8)(DI*1), Y11
+	VSUBPS  Y11, Y10, Y11
+	VPAND   Y1, Y11, Y11
+	VADDPS  Y11, Y3, Y3
+	VMOVUPS -32(R9)(DI*1), Y11
+	VSUBPS  Y11, Y10, Y11
+	VPAND   Y1, Y11, Y11
+	VADDPS  Y11, Y5, Y5
+	VMOVUPS -32(R10)(DI*1), Y11
+	VSUBPS  Y11, Y10, Y11
+	VPAND   Y1, Y11, Y11
+	VADDPS  Y11, Y7, Y7
+	VMOVUPS -32(R11)(DI*1), Y11
+	VSUBPS  Y11, Y10, Y11
+	VPAND   Y1, Y11, Y11
+	VADDPS  Y11, Y9, Y9
+	ADDQ    $+64, DI
+	CMPQ    DI, SI
+	JLE     loop275
+
+over274:
 	SUBQ $+64, DI
 
-summed197:
-chunk203:
+summed269:
+chunk276:
 	ADDQ    $+32, DI
 	CMPQ    DI, SI
-	JG      chunks204
+	JG      chunks277
 	VMOVUPS -32(AX)(DI*1), Y10
 	VMOVUPS -32(R8)(DI*1), Y11
 	VSUBPS  Y11, Y10, Y11
@@ -2990,12 +4203,12 @@ chunk203:
 	VSUBPS  Y11, Y10, Y11
 	VPAND   Y1, Y11, Y11
 	VADDPS  Y11, Y8, Y8
-	JMP     chunk203
+	JMP     chunk276
 
-chunks204:
+chunks277:
 	SUBQ       $+32, DI
 	CMPQ       DI, SI
-	JGE        whole205
+	JGE        whole278
 	VMASKMOVPS (AX)(DI*1), Y0, Y10
 	VMASKMOVPS (R8)(DI*1), Y0, Y11
 	VSUBPS     Y11, Y10, Y11
@@ -3014,7 +4227,7 @@ chunks204:
 	VPAND      Y1, Y11, Y11
 	VADDPS     Y11, Y9, Y9
 
-whole205:
+whole278:
 	VADDPS       Y3, Y2, Y2
 	VADDPS       Y5, Y4, Y4
 	VADDPS       Y7, Y6, Y6
@@ -3027,37 +4240,178 @@ whole205:
 	VMOVDQU      X3, (BX)
 	ADDQ         $0x10, BX
 	SUBQ         $0x04, DX
-	TESTQ        CX, CX
-	JZ           four190
 	ADDQ         $0x10, CX
-	JMP          four190
+	JMP          four262
+
+	// Rows in order.
+inorder263:
+	MOVQ  rows+8(FP), R11
+	MOVQ  DX, R12
+	SHRQ  $0x02, R12
+	JZ    over280
+	MOVQ  R12, R13
+	IMULQ SI, R13
+	MOVQ  R11, R8
+	LEAQ  (R8)(R13*1), R9
+	LEAQ  (R9)(R13*1), R10
+	LEAQ  (R10)(R13*1), R11
+	MOVQ  R12, R13
+	SHLQ  $0x02, R13
+	LEAQ  (R13)(R13*2), R14
+
+quarters279:
+	VPXOR Y2, Y2, Y2
+	VPXOR Y3, Y3, Y3
+	VPXOR Y4, Y4, Y4
+	VPXOR Y5, Y5, Y5
+	VPXOR Y6, Y6, Y6
+	VPXOR Y7, Y7, Y7
+	VPXOR Y8, Y8, Y8
+	VPXOR Y9, Y9, Y9
+	MOVQ  $0x00000040, DI
+	CMPQ  DI, SI
+	JG    over281
+
+loop282:
+	VMOVUPS -64(AX)(DI*1), Y10
+	VMOVUPS -64(R8)(DI*1), Y11
+	VSUBPS  Y11, Y10, Y11
+	VPAND   Y1, Y11, Y11
+	VADDPS  Y11, Y2, Y2
+	VMOVUPS -64(R9)(DI*1), Y11
+	VSUBPS  Y11, Y10, Y11
+	VPAND   Y1, Y11, Y11
+	VADDPS  Y11, Y4, Y4
+	VMOVUPS -64(R10)(DI*1), Y11
+	VSUBPS  Y11, Y10, Y11
+	VPAND   Y1, Y11, Y11
+	VADDPS  Y11, Y6, Y6
+	VMOVUPS -64(R11)(DI*1), Y11
+	VSUBPS  Y11, Y10, Y11
+	VPAND   Y1, Y11, Y11
+	VADDPS  Y11, Y8, Y8
+	VMOVUPS -32(AX)(DI*1), Y10
+	VMOVUPS -32(R8)(DI*1), Y11
+	VSUBPS  Y11, Y10, Y11
+	VPAND   Y1, Y11, Y11
+	VADDPS  Y11, Y3, Y3
+	VMOVUPS -32(R9)(DI*1), Y11
+	VSUBPS  Y11, Y10, Y11
+	VPAND   Y1, Y11, Y11
+	VADDPS  Y11, Y5, Y5
+	VMOVUPS -32(R10)(DI*1), Y11
+	VSUBPS  Y11, Y10, Y11
+	VPAND   Y1, Y11, Y11
+	VADDPS  Y11, Y7, Y7
+	VMOVUPS -32(R11)(DI*1), Y11
+	VSUBPS  Y11, Y10, Y11
+	VPAND   Y1, Y11, Y11
+	VADDPS  Y11, Y9, Y9
+	ADDQ    $+64, DI
+	CMPQ    DI, SI
+	JLE     loop282
+
+over281:
+	SUBQ $+64, DI
+
+chunk283:
+	ADDQ    $+32, DI
+	CMPQ    DI, SI
+	JG      chunks284
+	VMOVUPS -32(AX)(DI*1), Y10
+	VMOVUPS -32(R8)(DI*1), Y11
+	VSUBPS  Y11, Y10, Y11
+	VPAND   Y1, Y11, Y11
+	VADDPS  Y11, Y2, Y2
+	VMOVUPS -32(R9)(DI*1), Y11
+	VSUBPS  Y11, Y10, Y11
+	VPAND   Y1, Y11, Y11
+	VADDPS  Y11, Y4, Y4
+	VMOVUPS -32(R10)(DI*1), Y11
+	VSUBPS  Y11, Y10, Y11
+	VPAND   Y1, Y11, Y11
+	VADDPS  Y11, Y6, Y6
+	VMOVUPS -32(R11)(DI*1), Y11
+	VSUBPS  Y11, Y10, Y11
+	VPAND   Y1, Y11, Y11
+	VADDPS  Y11, Y8, Y8
+	JMP     chunk283
+
+chunks284:
+	SUBQ       $+32, DI
+	CMPQ       DI, SI
+	JGE        whole285
+	VMASKMOVPS (AX)(DI*1), Y0, Y10
+	VMASKMOVPS (R8)(DI*1), Y0, Y11
+	VSUBPS     Y11, Y10, Y11
+	VPAND      Y1, Y11, Y11
+	VADDPS     Y11, Y3, Y3
+	VMASKMOVPS (R9)(DI*1), Y0, Y11
+	VSUBPS     Y11, Y10, Y11
+	VPAND      Y1, Y11, Y11
+	VADDPS     Y11, Y5, Y5
+	VMASKMOVPS (R10)(DI*1), Y0, Y11
+	VSUBPS     Y11, Y10, Y11
+	VPAND      Y1, Y11, Y11
+	VADDPS     Y11, Y7, Y7
+	VMASKMOVPS (R11)(DI*1), Y0, Y11
+	VSUBPS     Y11, Y10, Y11
+	VPAND      Y1, Y11, Y11
+	VADDPS     Y11, Y9, Y9
+
+whole285:
+	VADDPS       Y3, Y2, Y2
+	VADDPS       Y5, Y4, Y4
+	VADDPS       Y7, Y6, Y6
+	VADDPS       Y9, Y8, Y8
+	VHADDPS      Y4, Y2, Y2
+	VHADDPS      Y8, Y6, Y3
+	VHADDPS      Y3, Y2, Y2
+	VEXTRACTF128 $0x01, Y2, X3
+	VADDPS       X3, X2, X3
+	VMOVD        X3, (BX)
+	VPEXTRD      $0x01, X3, (BX)(R13*1)
+	VPEXTRD      $0x02, X3, (BX)(R13*2)
+	VPEXTRD      $0x03, X3, (BX)(R14*1)
+	ADDQ         $0x04, BX
+	ADDQ         SI, R8
+	ADDQ         SI, R9
+	ADDQ         SI, R10
+	ADDQ         SI, R11
+	DECQ         R12
+	JNZ          quarters279
+	ADDQ         R14, BX
+	ANDQ         $0x03, DX
+
+over280:
+	SUBQ SI, R11
 
 	// What is left, row by row.
-one193:
+one265:
 	TESTQ DX, DX
-	JZ    done196
+	JZ    done268
 	TESTQ CX, CX
-	JZ    oneinorder194
+	JZ    oneinorder266
 	MOVQ  rows+8(FP), DI
 	MOVL  (CX), R11
 	IMULQ stride+32(FP), R11
 	ADDQ  DI, R11
 	ADDQ  $0x04, CX
-	JMP   oneready195
+	JMP   oneready267
 
-oneinorder194:
+oneinorder266:
 	ADDQ stride+32(FP), R11
 
-oneready195:
+oneready267:
 	VPXOR Y2, Y2, Y2
 	VPXOR Y3, Y3, Y3
 	VPXOR Y4, Y4, Y4
 	VPXOR Y5, Y5, Y5
 	MOVQ  $0x00000080, DI
 	CMPQ  DI, SI
-	JG    over207
+	JG    over286
 
-loop206:
+loop287:
 	VMOVUPS -128(AX)(DI*1), Y6
 	VMOVUPS -128(R11)(DI*1), Y7
 	VSUBPS  Y7, Y6, Y7
@@ -3080,33 +4434,33 @@ loop206:
 	VADDPS  Y7, Y5, Y5
 	ADDQ    $+128, DI
 	CMPQ    DI, SI
-	JLE     loop206
+	JLE     loop287
 
-over207:
+over286:
 	SUBQ $+128, DI
 
-chunk208:
+chunk288:
 	ADDQ    $+32, DI
 	CMPQ    DI, SI
-	JG      chunks209
+	JG      chunks289
 	VMOVUPS -32(AX)(DI*1), Y6
 	VMOVUPS -32(R11)(DI*1), Y7
 	VSUBPS  Y7, Y6, Y7
 	VPAND   Y1, Y7, Y7
 	VADDPS  Y7, Y2, Y2
-	JMP     chunk208
+	JMP     chunk288
 
-chunks209:
+chunks289:
 	SUBQ       $+32, DI
 	CMPQ       DI, SI
-	JGE        whole210
+	JGE        whole290
 	VMASKMOVPS (AX)(DI*1), Y0, Y6
 	VMASKMOVPS (R11)(DI*1), Y0, Y7
 	VSUBPS     Y7, Y6, Y7
 	VPAND      Y1, Y7, Y7
 	VADDPS     Y7, Y5, Y5
 
-whole210:
+whole290:
 	VADDPS       Y4, Y2, Y2
 	VADDPS       Y5, Y3, Y3
 	VADDPS       Y3, Y2, Y2
@@ -3117,8 +4471,8 @@ whole210:
 	VMOVD        X3, (BX)
 	ADDQ         $0x04, BX
 	DECQ         DX
-	JMP          one193
+	JMP          one265
 
-done196:
+done268:
 	VZEROUPPER
 	RET
