@@ -17,6 +17,11 @@ type Query struct {
 	ints   []int8    // TQ8, TQ4: whole numbers, padded with zeros
 	shift  int32     // 128 times the sum of ints: what is too much because rows hold unsigned bytes
 
+	// TQ8, TQ4 after Refine: what ints lost, in the same form.
+	fine      []int8
+	fineScale float32
+	fineShift int32
+
 	// Bit1: whole numbers are odd and from -31 to 31, the sum over planes of 2^p for a set bit and -2^p for another.
 	planes int
 	bits   []byte // the planes one after another, each as long as a row
@@ -58,7 +63,7 @@ func (c *Coder) QueryRotatedInto(q *Query, rotated []float32) {
 func (c *Coder) round(q *Query) {
 	q.c = c
 	norm, some := square(q.floats)
-	q.norm, q.scale, q.shift = norm, 0, 0
+	q.norm, q.scale, q.shift, q.fine = norm, 0, 0, q.fine[:0]
 	x := q.floats
 	switch c.kind {
 	case TQ8, TQ4:
@@ -101,6 +106,26 @@ func (c *Coder) round(q *Query) {
 	}
 }
 
+// Refine makes a query of TQ8 or TQ4 that was made of floats more precise, from 8 bits an element to 15, and comparing twice
+// as dear. It pays where the query is much longer than what rows were packed of, which then lose less than the query.
+func (q *Query) Refine() {
+	if len(q.ints) != q.c.padded || len(q.floats) != q.c.dim || q.scale == 0 || q.c.kind != TQ8 && q.c.kind != TQ4 {
+		return
+	}
+	q.scale = largest(q.floats) / 127
+	q.fineScale = q.scale / 254
+	q.fine = resize(q.fine, q.c.padded)
+	step := 1 / q.fineScale
+	var sum int32
+	for i, v := range q.floats {
+		k := max(min(int32((v-q.scale*float32(q.ints[i]))*step+(zero8+0.5)), 255), 1) - zero8
+		q.fine[i] = int8(k)
+		sum += k
+	}
+	clear(q.fine[q.c.dim:])
+	q.fineShift = sum * zero8
+}
+
 // QueryOf makes a query of a packed row and its factor, without its floats. Of two rows of one bit, what both lost is alike,
 // so that a product comes out too large (asin p for p, of vectors of length one); with more bits this does not show.
 func (c *Coder) QueryOf(row []byte, f Factor) *Query {
@@ -114,7 +139,7 @@ func (c *Coder) QueryOfInto(q *Query, row []byte, f Factor) {
 	if len(row) != c.RowBytes() {
 		panic(fmt.Sprintf("code: a row of %d bytes, not %d", len(row), c.RowBytes()))
 	}
-	q.c, q.scale, q.norm, q.shift = c, f.Scale, f.Norm, 0
+	q.c, q.scale, q.norm, q.shift, q.fine = c, f.Scale, f.Norm, 0, q.fine[:0]
 	q.floats = q.floats[:0]
 	switch c.kind {
 	case Float32:
@@ -165,17 +190,11 @@ func (q *Query) Distances(rows []byte, factors []Factor, out []float32) {
 		q.exact(floats(rows), nil, out)
 		return
 	}
-	factors = factors[:len(out)]
-	q.dots = resize(q.dots, batch)
-	for size := q.c.RowBytes(); len(out) > 0; {
-		n := min(batch, len(out))
-		q.products(rows[:n*size], q.dots[:n])
-		for i, dot := range q.dots[:n] {
-			out[i] = q.scale * float32(dot) * factors[i].Scale
-		}
-		q.finish(factors[:n], nil, out[:n])
-		rows, factors, out = rows[n*size:], factors[n:], out[n:]
+	q.Products(rows, out)
+	for i, f := range factors[:len(out)] {
+		out[i] *= f.Scale
 	}
+	q.finish(factors, nil, out)
 }
 
 // DistancesAt is Distances to the rows whose numbers are listed.
@@ -185,16 +204,11 @@ func (q *Query) DistancesAt(rows []byte, factors []Factor, ids []uint32, out []f
 		q.exact(floats(rows), ids, out)
 		return
 	}
-	q.dots = resize(q.dots, batch)
-	for len(out) > 0 {
-		n := min(batch, len(out))
-		q.productsAt(rows, ids[:n], q.dots[:n])
-		for i, dot := range q.dots[:n] {
-			out[i] = q.scale * float32(dot) * factors[ids[i]].Scale
-		}
-		q.finish(factors, ids[:n], out[:n])
-		ids, out = ids[n:], out[n:]
+	q.ProductsAt(rows, ids, out)
+	for i, id := range ids {
+		out[i] *= factors[id].Scale
 	}
+	q.finish(factors, ids, out)
 }
 
 // finish makes distances of inner products. With ids, the factor of a row is the one at its number.
@@ -234,13 +248,10 @@ func (q *Query) Products(rows []byte, out []float32) {
 		kernel.Dot(q.floats, floats(rows), out)
 		return
 	}
-	q.dots = resize(q.dots, batch)
+	q.dots, q.counts = resize(q.dots, batch), resize(q.counts, batch)
 	for size := q.c.RowBytes(); len(out) > 0; {
 		n := min(batch, len(out))
-		q.products(rows[:n*size], q.dots[:n])
-		for i, dot := range q.dots[:n] {
-			out[i] = q.scale * float32(dot)
-		}
+		q.products(rows[:n*size], nil, out[:n])
 		rows, out = rows[n*size:], out[n:]
 	}
 }
@@ -252,57 +263,56 @@ func (q *Query) ProductsAt(rows []byte, ids []uint32, out []float32) {
 		kernel.DotAt(q.floats, floats(rows), ids, out)
 		return
 	}
-	q.dots = resize(q.dots, batch)
+	q.dots, q.counts = resize(q.dots, batch), resize(q.counts, batch)
 	for len(out) > 0 {
 		n := min(batch, len(out))
-		q.productsAt(rows, ids[:n], q.dots[:n])
-		for i, dot := range q.dots[:n] {
-			out[i] = q.scale * float32(dot)
-		}
+		q.products(rows, ids[:n], out[:n])
 		ids, out = ids[n:], out[n:]
 	}
 }
 
-// products are the inner products of whole numbers with bits.
-func (q *Query) products(rows []byte, out []int32) {
-	switch q.c.kind {
-	case TQ8:
-		kernel.DotU8(q.ints, rows, out)
-	case TQ4:
-		kernel.Dot4(q.ints, &unsignedLevels, rows, out)
-	case Bit1:
-		q.counts = resize(q.counts, batch)
+// products are those of up to a batch of rows, the listed ones or, without a list, the first.
+func (q *Query) products(rows []byte, ids []uint32, out []float32) {
+	dots := q.dots[:len(out)]
+	if q.c.kind == Bit1 {
 		n := q.c.RowBytes()
-		q.begin(out)
+		q.begin(dots)
 		for p := range q.planes {
-			kernel.Hamming(q.bits[p*n:][:n], rows, q.counts[:len(out)])
-			q.plane(p, out)
+			if plane, counts := q.bits[p*n:][:n], q.counts[:len(out)]; ids == nil {
+				kernel.Hamming(plane, rows, counts)
+			} else {
+				kernel.HammingAt(plane, rows, ids, counts)
+			}
+			q.plane(p, dots)
+		}
+		for i, dot := range dots {
+			out[i] = q.scale * float32(dot)
 		}
 		return
 	}
-	for i := range out {
-		out[i] -= q.shift
+	q.whole(q.ints, rows, ids, dots)
+	for i, dot := range dots {
+		out[i] = q.scale * float32(dot-q.shift)
+	}
+	if len(q.fine) > 0 {
+		q.whole(q.fine, rows, ids, dots)
+		for i, dot := range dots {
+			out[i] += q.fineScale * float32(dot-q.fineShift)
+		}
 	}
 }
 
-func (q *Query) productsAt(rows []byte, ids []uint32, out []int32) {
-	switch q.c.kind {
-	case TQ8:
-		kernel.DotU8At(q.ints, rows, ids, out)
-	case TQ4:
-		kernel.Dot4At(q.ints, &unsignedLevels, rows, ids, out)
-	case Bit1:
-		q.counts = resize(q.counts, batch)
-		n := q.c.RowBytes()
-		q.begin(out)
-		for p := range q.planes {
-			kernel.HammingAt(q.bits[p*n:][:n], rows, ids, q.counts[:len(out)])
-			q.plane(p, out)
-		}
-		return
-	}
-	for i := range out {
-		out[i] -= q.shift
+// whole are the inner products of whole numbers with unsigned ones.
+func (q *Query) whole(ints []int8, rows []byte, ids []uint32, dots []int32) {
+	switch {
+	case q.c.kind == TQ8 && ids == nil:
+		kernel.DotU8(ints, rows, dots)
+	case q.c.kind == TQ8:
+		kernel.DotU8At(ints, rows, ids, dots)
+	case ids == nil:
+		kernel.Dot4(ints, &unsignedLevels, rows, dots)
+	default:
+		kernel.Dot4At(ints, &unsignedLevels, rows, ids, dots)
 	}
 }
 

@@ -1,0 +1,135 @@
+package lists_test
+
+import (
+	"fmt"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/overlakedb/overlake/internal/index/vector/lists"
+	"github.com/overlakedb/overlake/internal/vec"
+	"github.com/overlakedb/overlake/internal/vec/code"
+	"github.com/overlakedb/overlake/internal/vec/kernel"
+)
+
+// cpu is the time that this thread, or the whole process, was at work: other processes do not count.
+func cpu(who int) time.Duration {
+	var r syscall.Rusage
+	if err := syscall.Getrusage(who, &r); err != nil {
+		panic(err)
+	}
+	return time.Duration(r.Utime.Nano() + r.Stime.Nano())
+}
+
+const (
+	ofProcess = 0
+	ofThread  = 1
+)
+
+// BenchmarkSearch builds an index and finds the cheapest probes and candidates for a recall of 0.95 and 0.99, beside the
+// defaults and a search of all rows. Queries run one after another on one thread; times are of that thread. Sizes are set
+// by the name: -bench 'Search/100000x128'.
+func BenchmarkSearch(b *testing.B) {
+	for _, size := range []string{"20000x128", "100000x128", "100000x768"} {
+		b.Run(size, func(b *testing.B) {
+			rows, dim, _ := strings.Cut(size, "x")
+			n, _ := strconv.Atoi(rows)
+			d, _ := strconv.Atoi(dim)
+			benchmark(b, n, d)
+		})
+	}
+}
+
+func benchmark(b *testing.B, n, dim int) {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	g := newClusters(11, dim, 300)
+	of := dense(dim, g.draw(n))
+	const queries = 200
+	all := g.draw(queries)
+	query := func(i int) []float32 { return all[i%queries*dim:][:dim] }
+	truth := make([][]uint32, queries)
+	distances := make([]float32, n)
+	begin := cpu(ofThread)
+	for i := range truth {
+		kernel.L2(query(i), of.rows, distances)
+	}
+	brute := cpu(ofThread) - begin
+	for i := range truth {
+		kernel.L2(query(i), of.rows, distances)
+		ids := slices.Clone(of.positions)
+		slices.SortFunc(ids, func(a, b uint32) int {
+			switch {
+			case distances[a] < distances[b]:
+				return -1
+			case distances[a] > distances[b]:
+				return 1
+			}
+			return 0
+		})
+		truth[i] = ids[:10]
+	}
+	b.Logf("brute force: %.0f queries/s", queries/brute.Seconds())
+	for _, c := range []struct {
+		name         string
+		scan, rerank code.Kind
+	}{{"bit+byte", code.Bit1, code.TQ8}, {"bit+float", code.Bit1, code.Float32}, {"4+float", code.TQ4, code.Float32}, {"byte", code.TQ8, code.TQ8}, {"float", code.Float32, code.Float32}} {
+		o := lists.Options{Metric: vec.MetricL2, Dim: dim, Code: c.scan, Rerank: c.rerank, Seed: 1}
+		begin := cpu(ofProcess)
+		artifact, stats := build(b, o, of)
+		took := cpu(ofProcess) - begin
+		x := open(b, artifact, true)
+		b.Logf("%s: built in %.2f s of CPU, %d lists up to %d rows, %.1f MB; defaults probe %d, rerank %d, measured %.3f", c.name,
+			took.Seconds(), stats.Lists, stats.Largest, float64(len(artifact))/1e6, stats.Probes, stats.Rerank, stats.Recall)
+		run := func(p lists.Params) (recall, qps float64, work lists.Work) {
+			found := 0
+			for i := range queries {
+				hits, w, err := x.Search(b.Context(), query(i), p)
+				if err != nil {
+					b.Fatal(err)
+				}
+				work = w
+				for _, h := range hits {
+					if slices.Contains(truth[i], h.Pos) {
+						found++
+					}
+				}
+			}
+			var best time.Duration
+			for range 3 {
+				begin := cpu(ofThread)
+				for i := range queries {
+					x.Search(b.Context(), query(i), p)
+				}
+				if took := cpu(ofThread) - begin; best == 0 || took < best {
+					best = took
+				}
+			}
+			return float64(found) / (10 * queries), queries / best.Seconds(), work
+		}
+		recall, qps, work := run(lists.Params{K: 10})
+		b.Logf("%s: defaults: recall %.3f, %.0f queries/s, %+v", c.name, recall, qps, work)
+		probes, rerank := x.Tuning(10, 0.99)
+		recall, qps, _ = run(lists.Params{K: 10, Probes: probes, Rerank: rerank})
+		b.Logf("%s: tuned for 0.99 (%d, %d): recall %.3f, %.0f queries/s", c.name, probes, rerank, recall, qps)
+		for _, target := range []float64{0.95, 0.99} {
+			best, at := 0.0, ""
+			for _, p := range []int{2, 3, 4, 6, 8, 11, 15, 20, 28, 40, 56, 80} {
+				for _, r := range []int{10, 15, 20, 30, 40, 60, 80, 100, 150, 200} {
+					recall, qps, _ := run(lists.Params{K: 10, Probes: p, Rerank: r})
+					if recall >= target && qps > best {
+						best, at = qps, fmt.Sprintf("%d probes, %d candidates, recall %.3f", p, r, recall)
+					}
+					if recall >= target || c.scan == code.Float32 || c.scan == c.rerank {
+						break
+					}
+				}
+			}
+			b.Logf("%s: %.2f: %.0f queries/s (%.1f times brute force) with %s", c.name, target, best, best/(queries/brute.Seconds()), at)
+		}
+	}
+}

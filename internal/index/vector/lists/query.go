@@ -1,0 +1,337 @@
+package lists
+
+import (
+	"math"
+	"slices"
+
+	"github.com/overlakedb/overlake/internal/index/vector/section"
+	"github.com/overlakedb/overlake/internal/vec"
+	"github.com/overlakedb/overlake/internal/vec/code"
+	"github.com/overlakedb/overlake/internal/vec/kernel"
+)
+
+// core is what an index holds in memory, and what a search of it begins with.
+type core struct {
+	p         *params
+	c         coders
+	layout    layout
+	meanT     []float32 // the mean, turned
+	centroids []float32 // list by list, turned and less the mean
+	routes    []byte    // the same in bytes
+	scales    []float32 // of them
+	adds      []float32 // what a centroid adds to the key of a list; see route
+}
+
+// finish computes what is not stored.
+func (x *core) finish() {
+	dim := x.p.dim
+	x.meanT = make([]float32, dim)
+	x.c.scan.Rotate(x.meanT, x.p.mean)
+	if x.c.route == nil {
+		return
+	}
+	x.adds = make([]float32, x.p.lists)
+	for l := range x.adds {
+		c := x.centroids[l*dim:][:dim]
+		if x.p.metric == vec.MetricDot {
+			x.adds[l] = -vec.Dot(x.meanT, c)
+		} else {
+			x.adds[l] = vec.Dot(c, c)
+		}
+	}
+}
+
+// query is a vector made ready for one search. It is used again.
+type query struct {
+	x      *core
+	vector []float32 // as rows are kept: of length one for Cosine
+	turned []float32 // less the mean, and turned
+	whole  []float32 // turned only
+	mean   float32   // <vector, mean>
+	back   float32   // a distance is this times what is computed
+
+	scan    code.Query
+	tables  []byte // Bit1
+	a, b    float32
+	rerank  code.Query
+	route   code.Query
+	sums    [kernel.BlockRows]uint32
+	keys    []float32 // by list, about
+	ids     []uint32
+	values  []float32
+	chosen  []uint32
+	probes  []probe
+	parts   []part
+	visited []uint64
+	given   int // lists that next gave
+	best    best
+	rows    []uint64 // a bit a place
+}
+
+// probe is a list to be scanned.
+type probe struct {
+	list uint32
+	key  float32 // what lists are ranked by
+	base float32 // what distances of its rows begin with
+}
+
+// prepare takes a vector whose elements are finite.
+func (q *query) prepare(x *core, vector []float32) {
+	q.x = x
+	q.vector = append(q.vector[:0], vector...)
+	q.back = 1
+	norm := vec.Norm(vector)
+	switch {
+	case norm == 0:
+	case x.p.metric == vec.MetricCosine:
+		scale(q.vector, 1/norm)
+	case x.p.metric == vec.MetricDot && x.p.code != code.Float32 && x.p.length > 0:
+		// The order is that of any multiple; one as long as rows are loses least when it is compared with centroids.
+		f := float64(x.p.length) / norm
+		scale(q.vector, f)
+		q.back = finite(1 / f)
+	}
+	dim := x.p.dim
+	q.turned, q.whole = grow(q.turned, dim), grow(q.whole, dim)
+	copy(q.turned, q.vector)
+	less(q.turned, x.p.mean)
+	x.c.scan.Rotate(q.turned, q.turned)
+	for i, v := range q.turned {
+		q.whole[i] = v + x.meanT[i]
+	}
+	q.mean = vec.Dot(q.vector, x.p.mean)
+	if x.p.code == code.Float32 {
+		x.c.scan.QueryRotatedInto(&q.scan, q.vector)
+	} else {
+		x.c.scan.QueryRotatedInto(&q.scan, q.turned)
+		if x.sure() {
+			q.scan.Refine()
+		}
+	}
+	if x.p.code == code.Bit1 {
+		q.tables = grow(q.tables, x.c.scan.TableBytes())
+		q.a, q.b = q.scan.Tables(q.tables)
+	}
+	if x.c.rerank != nil {
+		if x.p.rerank == code.Float32 {
+			x.c.rerank.QueryRotatedInto(&q.rerank, q.vector)
+		} else {
+			x.c.rerank.QueryRotatedInto(&q.rerank, q.turned)
+			q.rerank.Refine()
+		}
+	}
+	q.visited = grow(q.visited, (x.p.lists+63)/64)
+	clear(q.visited)
+	q.probes, q.parts, q.given = q.probes[:0], q.parts[:0], 0
+}
+
+func scale(x []float32, by float64) {
+	for i, v := range x {
+		x[i] = float32(float64(v) * by)
+	}
+}
+
+// fewLists is the number of lists up to which all centroids are compared as floats.
+const fewLists = 48
+
+// rank fills keys: about the distances of all centroids.
+func (q *query) rank() {
+	x := q.x
+	n := x.p.lists
+	q.keys = grow(q.keys, n)
+	if x.c.route == nil || n <= fewLists {
+		q.ids = grow(q.ids, n)
+		for l := range q.ids {
+			q.ids[l] = uint32(l)
+		}
+		q.exactKeys(q.ids, q.keys)
+		return
+	}
+	x.c.route.QueryRotatedInto(&q.route, q.turned)
+	q.route.Products(x.routes, q.keys)
+	k := float32(2)
+	if x.p.metric == vec.MetricDot {
+		k = 1
+	}
+	scales, adds := x.scales[:n], x.adds[:n]
+	for l, p := range q.keys {
+		q.keys[l] = adds[l] - k*p*scales[l]
+	}
+}
+
+// exactKeys are what lists are ranked by: the squared distance from the centroid, for Dot the negative inner product with
+// it, for L1 the sum of differences.
+func (q *query) exactKeys(ids []uint32, out []float32) {
+	x := q.x
+	switch x.p.metric {
+	case vec.MetricDot:
+		kernel.DotAt(q.whole, x.centroids, ids, out)
+		for i := range out {
+			out[i] = -out[i]
+		}
+	case vec.MetricL1:
+		kernel.L1At(q.turned, x.centroids, ids, out)
+	default:
+		kernel.L2At(q.turned, x.centroids, ids, out)
+	}
+}
+
+// next gives the nearest lists that were not given before, as many as are missing to want, in order.
+func (q *query) next(want int) []probe {
+	x := q.x
+	n := x.p.lists
+	want = min(want, n) - q.given
+	if want <= 0 {
+		return nil
+	}
+	// Keys are rounded: a few more lists than are wanted are compared as floats.
+	some := min(want+want/4+8, n-q.given)
+	q.ids = q.ids[:0]
+	for l := range n {
+		if q.visited[l>>6]>>(l&63)&1 == 0 {
+			q.ids = append(q.ids, uint32(l))
+		}
+	}
+	if some < len(q.ids) {
+		nearest(q.ids, some, func(a, b uint32) bool { return q.keys[a] < q.keys[b] || q.keys[a] == q.keys[b] && a < b })
+		q.ids = q.ids[:some]
+	}
+	q.values = grow(q.values, some)
+	q.exactKeys(q.ids, q.values)
+	from := len(q.probes)
+	for i, l := range q.ids {
+		q.probes = append(q.probes, probe{list: l, key: q.values[i]})
+	}
+	slices.SortFunc(q.probes[from:], func(a, b probe) int {
+		switch {
+		case a.key < b.key:
+			return -1
+		case a.key > b.key:
+			return 1
+		}
+		return int(a.list) - int(b.list)
+	})
+	q.probes = q.probes[:from+want]
+	q.given += want
+	q.bases(q.probes[from:])
+	for _, p := range q.probes[from:] {
+		q.visited[p.list>>6] |= 1 << (p.list & 63)
+	}
+	return q.probes[from:]
+}
+
+// bases fills in what distances begin with.
+func (q *query) bases(probes []probe) {
+	switch q.x.p.metric {
+	case vec.MetricL2, vec.MetricL1:
+		for i := range probes {
+			probes[i].base = probes[i].key
+		}
+	case vec.MetricDot:
+		for i := range probes {
+			probes[i].base = probes[i].key - q.mean
+		}
+	case vec.MetricCosine:
+		dim := q.x.p.dim
+		for i := range probes {
+			probes[i].base = 1 - q.mean - vec.Dot(q.whole, q.x.centroids[int(probes[i].list)*dim:][:dim])
+		}
+	}
+}
+
+// part is a list at hand.
+type part struct {
+	n      int
+	bytes  []byte
+	floats []float32 // the same bytes
+	words  []uint32  // the same bytes
+}
+
+// view takes a piece for a list of n rows. The bytes begin at a multiple of 64, as many as layout says.
+func (l *layout) view(piece []byte, n int) (part, error) {
+	if int64(len(piece)) != l.piece(n) {
+		return part{}, corrupt("a list of %d rows in %d bytes", n, len(piece))
+	}
+	floats, err := section.View[float32](piece)
+	if err != nil {
+		return part{}, err
+	}
+	words, err := section.View[uint32](piece)
+	return part{n: n, bytes: piece, floats: floats, words: words}, err
+}
+
+// positions are those of the rows.
+func (l *layout) positions(p *part) []uint32 {
+	at := l.codes(p.n)
+	if l.rerankFactors {
+		at += 8 * int64(p.n)
+	}
+	return p.words[at/4:][:p.n]
+}
+
+// sums are the checksums of the rerank rows.
+func (l *layout) sums(p *part) []uint32 {
+	at := l.codes(p.n) + 4*int64(p.n)
+	if l.rerankFactors {
+		at += 8 * int64(p.n)
+	}
+	return p.words[at/4:][:p.n]
+}
+
+// rerankFactor gives scales and addends of the rerank rows.
+func (l *layout) rerankFactor(p *part) (scales, adds []float32) {
+	at := l.codes(p.n) / 4
+	return p.floats[at:][:p.n], p.floats[at+int64(p.n):][:p.n]
+}
+
+// block fills out with the estimates of the rows of block i of a list of Bit1.
+func (q *query) block(p *part, i int, base float32, out *[kernel.BlockRows]float32) {
+	l := &q.x.layout
+	at := i * (l.codeBytes + blockFactors)
+	kernel.ScanBlock(q.tables, p.bytes[at:][:l.codeBytes], &q.sums)
+	f := p.floats[(at+l.codeBytes)/4:][:2*kernel.BlockRows]
+	scales, adds := f[:kernel.BlockRows], f[kernel.BlockRows:]
+	for j, s := range q.sums {
+		out[j] = base + adds[j] - scales[j]*(q.a*float32(int32(s))+q.b)
+	}
+}
+
+// run fills out with the estimates of rows from..from+len(out) of a list of another code; of floats, the distances.
+func (q *query) run(p *part, from int, base float32, out []float32) {
+	l := &q.x.layout
+	rows := p.bytes[from*l.codeBytes:][:len(out)*l.codeBytes]
+	if !l.factors {
+		q.scan.Distances(rows, nil, out)
+		return
+	}
+	q.scan.Products(rows, out)
+	f := p.floats[p.n*l.codeBytes/4:]
+	scales, adds := f[from:][:len(out)], f[p.n+from:][:len(out)]
+	for j, v := range out {
+		out[j] = base + adds[j] - scales[j]*v
+	}
+}
+
+// sure: distances of the scan are those of hits, because there is nothing better.
+func (x *core) sure() bool { return x.c.rerank == nil }
+
+// settle makes the distance of a hit of what was computed.
+func (q *query) settle(d float32) float32 {
+	if d != d {
+		return math.MaxFloat32
+	}
+	d *= q.back
+	if d < 0 && q.x.p.metric != vec.MetricDot {
+		return 0
+	}
+	return d
+}
+
+// estimate fills out with the estimates of up to 64 rows from a multiple of 64 on.
+func (q *query) estimate(p *part, from int, base float32, out *[kernel.BlockRows]float32) {
+	if q.x.p.code == code.Bit1 {
+		q.block(p, from/kernel.BlockRows, base, out)
+		return
+	}
+	q.run(p, from, base, out[:min(kernel.BlockRows, p.n-from)])
+}

@@ -1,0 +1,387 @@
+package lists
+
+import (
+	"cmp"
+	"context"
+	"math"
+	"math/bits"
+	"slices"
+
+	"github.com/overlakedb/overlake/internal/errs"
+	"github.com/overlakedb/overlake/internal/vec"
+	"github.com/overlakedb/overlake/internal/vec/code"
+	"github.com/overlakedb/overlake/internal/vec/kernel"
+)
+
+// Params say what to search for.
+type Params struct {
+	// K is how many rows are wanted; with Within, 0 for all.
+	K int
+
+	// Probes is how many lists are scanned at least, Rerank how many rows of the scan are compared again. 0 takes what found
+	// 95 of 100 neighbours when the index was built, or 99 of 100 where rows are filtered.
+	Probes int
+	Rerank int
+
+	// Allowed has a bit for each position whose row may be a hit, and none beyond its end; nil allows all. AllowedCount is
+	// how many bits are set; 0 has them counted.
+	Allowed      []uint64
+	AllowedCount int64
+
+	// Exact compares the query with all allowed rows by the best data of the index.
+	Exact bool
+
+	// Within asks for rows at less than this distance, in the measure of Hit; 0 for any. A list is read when its rows can
+	// be so near, and until lists that are farther and farther had none.
+	Within float32
+}
+
+func (p *Params) check(x *Index, vector []float32) error {
+	switch {
+	case len(vector) != x.p.dim:
+		return invalid("a query of %d elements for vectors of %d", len(vector), x.p.dim)
+	case p.K < 0 || p.K == 0 && p.Within == 0:
+		return invalid("%d neighbours", p.K)
+	case p.Probes < 0 || p.Rerank < 0 || p.AllowedCount < 0:
+		return invalid("%d probes, %d candidates, %d rows allowed", p.Probes, p.Rerank, p.AllowedCount)
+	case p.Within != p.Within:
+		return invalid("neighbours within %v", p.Within)
+	}
+	if n := vec.Norm(vector); !(n*n <= math.MaxFloat32) {
+		return invalid("a query of length %v", n)
+	}
+	return nil
+}
+
+// Tuning gives the probes and candidates that found a share of the k nearest when the index was built, among rows of the
+// index: recall is 0.95 or, for all above it, 0.99.
+func (x *Index) Tuning(k int, recall float64) (probes, rerank int) {
+	t := 0
+	if recall > 0.95 {
+		t = 1
+	}
+	few, many := x.p.tuning[0][t], x.p.tuning[1][t]
+	at := func(a, b uint32) float64 { // between 10 and 100 by the logarithm, and on like a root beyond
+		switch l := math.Log10(float64(max(k, 1))); {
+		case l <= 1:
+			return float64(a)
+		case l <= 2:
+			return float64(a) + (float64(b)-float64(a))*(l-1)
+		default:
+			return float64(b) * math.Sqrt(float64(k)/100)
+		}
+	}
+	probes = min(max(int(math.Ceil(at(few.probes, many.probes))), 1), max(x.p.lists, 1))
+	r := at(few.rerank, many.rerank)
+	if k > 100 {
+		r = float64(many.rerank) * float64(k) / 100
+	}
+	return probes, int(min(max(math.Ceil(r), float64(k)), float64(x.p.rows)))
+}
+
+// Search finds the rows nearest to the query, nearest first, of equal ones that with the lower position. Invalid when the
+// query is not finite or of another dimension, or when K is 0 without Within.
+func (x *Index) Search(ctx context.Context, vector []float32, p Params) ([]Hit, Work, error) {
+	var work Work
+	if err := p.check(x, vector); err != nil {
+		return nil, work, err
+	}
+	if x.p.rows == 0 || p.Allowed != nil && p.AllowedCount == 0 {
+		for _, w := range p.Allowed {
+			p.AllowedCount += int64(bits.OnesCount64(w))
+		}
+		if x.p.rows == 0 || p.AllowedCount == 0 {
+			return nil, work, errs.Wrap(errs.Canceled, "lists.search", ctx.Err())
+		}
+	}
+	q, _ := x.queries.Get().(*query)
+	if q == nil {
+		q = new(query)
+	}
+	defer x.queries.Put(q)
+	q.prepare(&x.core, vector)
+	s := search{Index: x, q: q, p: p, work: &work}
+	hits, err := s.run(ctx)
+	if err != nil {
+		return nil, work, err
+	}
+	work.Distances += work.Scanned + work.Reranked
+	return hits, work, nil
+}
+
+// search is one search at work.
+type search struct {
+	*Index
+	q    *query
+	p    Params
+	work *Work
+
+	k       int // hits that are wanted
+	rerank  int
+	matched int64 // allowed rows of the lists that were scanned
+	passed  int64 // all rows of these lists
+}
+
+func (s *search) run(ctx context.Context) ([]Hit, error) {
+	x := s.Index
+	s.k = int(min(int64(s.p.K), x.p.rows))
+	probes, rerank := x.Tuning(max(s.k, 1), 0.95)
+	if s.p.Allowed != nil {
+		probes, rerank = x.Tuning(max(s.k, 1), 0.99)
+		probes, rerank = 2*probes, rerank+rerank/2 // queries differ more than without a filter
+	}
+	if s.p.Probes > 0 {
+		probes = s.p.Probes
+	}
+	if s.p.Rerank > 0 {
+		rerank = s.p.Rerank
+	}
+	probes = min(probes, x.p.lists)
+	s.rerank = int(min(int64(max(rerank, s.k)), x.p.rows))
+	s.q.rank()
+	s.work.Distances += int64(x.p.lists)
+	if s.p.Exact {
+		s.work.Strategy = "exact"
+		return s.exact(ctx)
+	}
+	if s.p.Within != 0 {
+		s.work.Strategy = "range"
+		return s.within(ctx, probes)
+	}
+	if s.p.Allowed == nil {
+		s.work.Strategy = "probe"
+		return s.probe(ctx, probes, mask{})
+	}
+	// Rows that an unfiltered search of this quality scans, and what that costs in exact comparisons.
+	mean := float64(x.p.rows) / float64(x.p.lists)
+	scanned := float64(probes) * mean
+	cost := scanned/scansPerExact + float64(s.rerank)
+	allowed := float64(min(s.p.AllowedCount, x.p.rows))
+	if allowed <= max(fewRows, math.Sqrt(4*cost*float64(x.p.rows))) {
+		s.work.Strategy = "exact"
+		return s.exact(ctx)
+	}
+	// Neighbours among the allowed rows lie farther away: as many allowed rows are scanned as the root of their share says.
+	s.work.Strategy = "masked"
+	share := allowed / float64(x.p.rows)
+	return s.probe(ctx, probes, mask{share, int64(scanned * math.Sqrt(share)), int64(allowed * scansPerExact)})
+}
+
+const (
+	scansPerExact = 8    // rows scanned by bits in the time of one exact comparison
+	fewRows       = 2000 // these are always compared
+	leastShare    = 0.6  // of the allowed rows that chance would put into the nearest lists
+)
+
+// mask is what a filter asks of a search of lists.
+type mask struct {
+	share  float64 // of the rows, allowed ones
+	need   int64   // allowed rows to be scanned
+	budget int64   // rows scanned, when comparing all allowed rows becomes cheaper; 0 for no filter
+}
+
+// probe scans lists, the nearest first, until there are enough candidates and enough allowed rows were scanned. Where the
+// nearest lists hold far fewer allowed rows than others, the filter keeps neighbours away from the query: they may lie in any
+// list, and all allowed rows are compared.
+func (s *search) probe(ctx context.Context, probes int, m mask) ([]Hit, error) {
+	q := s.q
+	keep := s.rerank
+	if s.sure() {
+		keep = s.k
+	}
+	q.best.begin(keep)
+	for want := probes; ; want += max(want/2, 4) {
+		fresh := q.next(want)
+		if len(fresh) == 0 {
+			break
+		}
+		if err := s.scan(ctx, fresh, nil); err != nil {
+			return nil, err
+		}
+		if m.budget > 0 && (s.passed > m.budget || float64(s.matched) < leastShare*m.share*float64(s.passed)) {
+			s.work.Strategy = "exact"
+			return s.exact(ctx)
+		}
+		if s.matched >= max(m.need, int64(keep)) {
+			break
+		}
+	}
+	q.best.shrink()
+	hits, err := s.finish(ctx)
+	if err == nil && len(hits) < s.k && int64(len(hits)) < s.possible() {
+		// Estimates were too far out of range for candidates, or bits stand for positions that no row has.
+		s.work.Strategy = "exact"
+		return s.exact(ctx)
+	}
+	return hits, err
+}
+
+// possible is how many hits there can be at most.
+func (s *search) possible() int64 {
+	if s.p.Allowed == nil {
+		return s.Index.p.rows
+	}
+	return min(s.p.AllowedCount, s.Index.p.rows)
+}
+
+// scan reads lists and gives their rows to the best. With bounds, only rows of a list below its own.
+func (s *search) scan(ctx context.Context, fresh []probe, bounds []float32) error {
+	q := s.q
+	var err error
+	from := len(q.parts)
+	if q.parts, err = s.gather(ctx, fresh, q.parts, s.work); err != nil {
+		return err
+	}
+	for i := range fresh {
+		if i&15 == 0 {
+			if err := ctx.Err(); err != nil {
+				return errs.Wrap(errs.Canceled, "lists.search", err)
+			}
+		}
+		bound := inf
+		if bounds != nil {
+			bound = bounds[i]
+		}
+		s.list(from+i, bound)
+	}
+	s.work.Lists += int64(len(fresh))
+	return nil
+}
+
+// list scans one list. Rows are kept below most and below the bound of the best.
+func (s *search) list(i int, most float32) {
+	q, x := s.q, s.Index
+	part, probe := &q.parts[i], &q.probes[i]
+	first := x.first[probe.list]
+	q.chosen, q.values = grow(q.chosen, stretch), grow(q.values, stretch)
+	s.passed += int64(part.n)
+	var positions []uint32
+	if s.p.Allowed != nil {
+		positions = x.layout.positions(part)
+	} else {
+		s.matched += int64(part.n)
+		s.work.Scanned += int64(part.n)
+	}
+	var estimates [kernel.BlockRows]float32
+	size := kernel.BlockRows
+	if x.p.code != code.Bit1 {
+		size = stretch
+	}
+	var allowed [stretch / 64]uint64
+	for from := 0; from < part.n; from += size {
+		n := min(size, part.n-from)
+		if positions != nil {
+			some := s.mask(positions[from:from+n], allowed[:])
+			if some == 0 {
+				continue
+			}
+			s.matched += int64(some)
+			s.work.Scanned += int64(n)
+		}
+		out := estimates[:]
+		if x.p.code == code.Bit1 {
+			q.block(part, from/kernel.BlockRows, probe.base, &estimates)
+		} else {
+			out = q.values[:n]
+			q.run(part, from, probe.base, out)
+		}
+		for _, j := range q.chosen[:kernel.Select(out, min(q.best.bound, most), q.chosen)] {
+			if int(j) < n && (positions == nil || allowed[j>>6]>>(j&63)&1 != 0) {
+				q.best.add(candidate{d: out[j], place: first + uint32(from) + j, probe: uint32(i)})
+			}
+		}
+	}
+}
+
+// mask sets the bits of the allowed among positions, and counts them.
+func (s *search) mask(positions []uint32, mask []uint64) int {
+	n := 0
+	for at := 0; at < len(positions); at += 64 {
+		var m uint64
+		for j, pos := range positions[at:min(at+64, len(positions))] {
+			if w := int(pos >> 6); w < len(s.p.Allowed) {
+				m |= s.p.Allowed[w] >> (pos & 63) & 1 << j
+			}
+		}
+		mask[at/64] = m
+		n += bits.OnesCount64(m)
+	}
+	return n
+}
+
+// finish compares the candidates again and makes hits of them.
+func (s *search) finish(ctx context.Context) ([]Hit, error) {
+	q, x := s.q, s.Index
+	items := q.best.items
+	if !s.sure() {
+		slices.SortFunc(items, func(a, b candidate) int { return cmp.Compare(a.place, b.place) })
+		if err := s.again(ctx, items); err != nil {
+			return nil, err
+		}
+	}
+	hits := make([]Hit, 0, len(items))
+	for _, c := range items {
+		part := &q.parts[c.probe]
+		pos := x.layout.positions(part)[c.place-x.first[q.probes[c.probe].list]]
+		hits = append(hits, Hit{Pos: pos, Distance: q.settle(c.d)})
+	}
+	return s.sorted(hits), nil
+}
+
+// sorted gives the hits that are asked for.
+func (s *search) sorted(hits []Hit) []Hit {
+	if s.p.Within != 0 {
+		hits = slices.DeleteFunc(hits, func(h Hit) bool { return !(h.Distance < s.p.Within) })
+	}
+	slices.SortFunc(hits, compareHits)
+	if s.p.K > 0 && len(hits) > s.p.K {
+		hits = hits[:s.p.K]
+	}
+	return hits
+}
+
+func compareHits(a, b Hit) int {
+	if a.Distance != b.Distance {
+		return cmp.Compare(a.Distance, b.Distance)
+	}
+	return cmp.Compare(a.Pos, b.Pos)
+}
+
+// again sets the distances of candidates, sorted by place, by their rerank rows.
+func (s *search) again(ctx context.Context, items []candidate) error {
+	q, x := s.q, s.Index
+	n := len(items)
+	s.work.Reranked += int64(n)
+	q.values, q.ids = grow(q.values, n), grow(q.ids, n)
+	values := q.values[:n]
+	rows := x.rows
+	if x.resident {
+		for i, c := range items {
+			q.ids[i] = c.place
+		}
+	} else {
+		var err error
+		if rows, err = x.readRows(ctx, q.parts, items, q.probes, s.work); err != nil {
+			return err
+		}
+		for i := range items {
+			q.ids[i] = uint32(i)
+		}
+	}
+	if !x.layout.rerankFactors {
+		q.rerank.DistancesAt(rows, nil, q.ids[:n], values)
+		for i := range items {
+			items[i].d = values[i]
+		}
+		return nil
+	}
+	q.rerank.ProductsAt(rows, q.ids[:n], values)
+	for i := range items {
+		c := &items[i]
+		probe := &q.probes[c.probe]
+		scales, adds := x.layout.rerankFactor(&q.parts[c.probe])
+		j := c.place - x.first[probe.list]
+		c.d = probe.base + adds[j] - scales[j]*values[i]
+	}
+	return nil
+}
