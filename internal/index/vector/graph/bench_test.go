@@ -37,7 +37,7 @@ func BenchmarkBuild(b *testing.B) {
 		kind code.Kind
 	}{{128, code.Float32}, {128, code.TQ8}, {768, code.Float32}, {768, code.TQ8}, {768, code.TQ4}} {
 		b.Run(fmt.Sprintf("%d/%s", c.dim, c.kind), func(b *testing.B) {
-			d := mixture(1, vec.MetricCosine, benchRows(), c.dim, 0)
+			d := clusters(1, vec.MetricL2, benchRows(), c.dim, 0, 300, 40)
 			before := cpu()
 			for b.Loop() {
 				bl, err := graph.NewBuilder(d.options(graph.Options{Code: c.kind, Seed: 1, Rows: int64(len(d.positions))}))
@@ -58,7 +58,7 @@ func BenchmarkBuild(b *testing.B) {
 
 func BenchmarkSearch(b *testing.B) {
 	for _, dim := range []int{128, 768} {
-		d := mixture(1, vec.MetricCosine, benchRows(), dim, 200)
+		d := clusters(1, vec.MetricL2, benchRows(), dim, 200, 300, 40)
 		for _, kind := range []code.Kind{code.Float32, code.TQ8, code.TQ4} {
 			var x *graph.Index
 			for _, ef := range []int{40, 80, 160} {

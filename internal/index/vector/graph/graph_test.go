@@ -43,9 +43,12 @@ type data struct {
 
 // mixture draws vectors around some centres, in a space of few dimensions that is turned into one of dim, with noise.
 func mixture(seed uint64, metric vec.Metric, n, dim, queries int) *data {
+	return clusters(seed, metric, n, dim, queries, 1+n/200, min(dim, 24))
+}
+
+func clusters(seed uint64, metric vec.Metric, n, dim, queries, of, latent int) *data {
 	rng := rand.New(rand.NewPCG(seed, 99))
-	latent := min(dim, 24)
-	centres := make([][]float32, 1+n/200)
+	centres := make([][]float32, of)
 	for i := range centres {
 		centres[i] = normal(rng, latent, 1)
 	}

@@ -9,10 +9,11 @@ import (
 	"sync/atomic"
 
 	"github.com/overlakedb/overlake/internal/vec/code"
+	"github.com/overlakedb/overlake/internal/vec/kernel"
 )
 
 // lists are rows of links of one width. In a row, the first kept links were chosen together and stand ascending by
-// distance; what was linked since stands behind them.
+// distance; what was linked since stands behind them. Links are read without a lock, all else with that of the node.
 type lists struct {
 	width  int // of a row
 	most   int // links in a row, at most
@@ -23,8 +24,20 @@ type lists struct {
 }
 
 func newLists(rows, width, most int) lists {
-	return lists{width: width, most: most, links: make([]uint32, rows*width), dists: make([]float32, rows*width),
+	l := lists{width: width, most: most, links: aligned(rows * width), dists: make([]float32, rows*width),
 		degree: make([]uint8, rows), kept: make([]uint8, rows)}
+	for i := range l.links {
+		l.links[i] = none
+	}
+	return l
+}
+
+func (l *lists) row(i int) []uint32 { return l.links[i*l.width:][:l.width] }
+
+// set writes a link. Others may read the row meanwhile: they see links of before and of after, all of them nodes.
+func (l *lists) set(i, k int, c candidate) {
+	atomic.StoreUint32(&l.links[i*l.width+k], c.node)
+	l.dists[i*l.width+k] = c.dist
 }
 
 // net is a graph while it is built.
@@ -39,7 +52,7 @@ type net struct {
 	levels []uint8  // the highest level of each node
 	upAt   []uint32 // where in upper the row of level 1 of a node is
 
-	locks []atomic.Uint32 // one a node, held while its links are read or written
+	locks []atomic.Uint32 // one a node, held while its links are written
 	top   sync.Mutex      // guards entry and level, and is held by an insertion that raises level
 	entry uint32
 	level int // -1: nothing is inserted
@@ -149,7 +162,7 @@ type worker struct {
 func newWorker(t *net) *worker {
 	w := &worker{t: t}
 	width := max(t.base.width, t.upper.width)
-	w.row, w.ids, w.dists = make([]uint32, width), make([]uint32, width), make([]float32, max(width, t.ef, 2*t.m+1))
+	w.row, w.ids, w.dists = make([]uint32, width), make([]uint32, 1), make([]float32, max(width, t.ef, 2*t.m+1))
 	w.seen.begin(t.n)
 	return w
 }
@@ -157,10 +170,43 @@ func newWorker(t *net) *worker {
 // read copies the links of a node.
 func (w *worker) read(node uint32, level int) []uint32 {
 	l, i := w.t.list(node, level)
-	w.t.lock(node)
-	n := copy(w.row, l.links[i*l.width:][:l.degree[i]])
-	w.t.unlock(node)
-	return w.row[:n]
+	row := l.row(i)
+	for n := range row {
+		link := atomic.LoadUint32(&row[n])
+		if link == none {
+			return w.row[:n]
+		}
+		w.row[n] = link
+	}
+	return w.row[:len(row)]
+}
+
+// fresh gives the links of a node that were not met before, and marks them.
+func (w *worker) fresh(node uint32, level int) []uint32 {
+	l, i := w.t.list(node, level)
+	row := l.row(i)
+	out, marks, now := w.row[:len(row)], w.seen.marks, w.seen.now
+	n := 0
+	for k := range row {
+		link := atomic.LoadUint32(&row[k])
+		if link == none {
+			break
+		}
+		out[n] = link
+		if marks[link] != now {
+			n++
+		}
+		marks[link] = now
+	}
+	return out[:n]
+}
+
+// ahead begins to load the links of the node that is likely expanded next, while distances are computed.
+func (w *worker) ahead(level int) {
+	if p := &w.pool; p.next < len(p.c) {
+		l, i := w.t.list(p.c[p.next].node&^expanded, level)
+		kernel.Prefetch(l.row(i))
+	}
 }
 
 // insert links a node into the graph (algorithm 1 of the paper).
@@ -229,7 +275,8 @@ func (w *worker) search(self uint32, near candidate, level int) {
 		if !ok {
 			return
 		}
-		fresh := w.seen.fresh(w.read(node, level), w.ids)
+		fresh := w.fresh(node, level)
+		w.ahead(level)
 		w.t.s.from(w.node, &w.self, fresh, w.dists)
 		worst := w.pool.worst()
 		for i, id := range fresh {
@@ -254,7 +301,7 @@ func (w *worker) link(node uint32, level int) {
 	t.lock(node)
 	if l.degree[i] == 0 {
 		for k, c := range chosen {
-			l.links[i*l.width+k], l.dists[i*l.width+k] = c.node, c.dist
+			l.set(i, k, c)
 		}
 		l.degree[i] = uint8(len(chosen))
 		if chose {
@@ -284,7 +331,7 @@ func (w *worker) join(l *lists, i int, c candidate) {
 		}
 	}
 	if n < l.most {
-		links[n], dists[n] = c.node, c.dist
+		l.set(i, n, c)
 		l.degree[i]++
 		return
 	}
@@ -308,7 +355,10 @@ func (w *worker) join(l *lists, i int, c candidate) {
 	}
 	w.choose(l.most)
 	for k, c := range w.chosen {
-		links[k], dists[k] = c.node, c.dist
+		l.set(i, k, c)
+	}
+	for k := len(w.chosen); k < l.most; k++ {
+		atomic.StoreUint32(&links[k], none)
 	}
 	l.degree[i], l.kept[i] = uint8(len(w.chosen)), uint8(len(w.chosen))
 }

@@ -152,12 +152,15 @@ func (s *seen) mark(node uint32) bool {
 	return true
 }
 
-// fresh keeps those of the nodes that were not met before and marks them.
-func (s *seen) fresh(nodes, out []uint32) []uint32 {
+// fresh gives the links of a row that lead to nodes not met before, and marks those; out has room for a row.
+func (s *seen) fresh(row, out []uint32) []uint32 {
 	n := 0
 	now, marks := s.now, s.marks
-	out = out[:len(nodes)]
-	for _, node := range nodes {
+	out = out[:len(row)]
+	for _, node := range row {
+		if node == none {
+			break
+		}
 		out[n] = node
 		if marks[node] != now {
 			n++

@@ -11,6 +11,7 @@ import (
 	"github.com/overlakedb/overlake/internal/errs"
 	"github.com/overlakedb/overlake/internal/vec"
 	"github.com/overlakedb/overlake/internal/vec/code"
+	"github.com/overlakedb/overlake/internal/vec/kernel"
 )
 
 // maxEf is the largest pool that is asked for by calibration. Callers may ask for more.
@@ -245,16 +246,8 @@ func (x *Index) descend(s *scratch) candidate {
 	return near
 }
 
-// row are the links of a node on level 0.
-func (x *Index) row(node uint32) []uint32 {
-	row := x.links[int(node)*x.width:][:x.width]
-	for n, v := range row {
-		if v == none {
-			return row[:n]
-		}
-	}
-	return row
-}
+// row are the links of a node on level 0; what is not used of it is none.
+func (x *Index) row(node uint32) []uint32 { return x.links[int(node)*x.width:][:x.width] }
 
 // pause is how many nodes are expanded between two looks at the context.
 const pause = 256
@@ -281,6 +274,9 @@ func (x *Index) plain(ctx context.Context, s *scratch, near candidate, ef int) e
 		fresh := s.seen.fresh(x.row(node), s.ids)
 		if len(fresh) == 0 {
 			continue
+		}
+		if p := &s.pool; p.next < len(p.c) { // likely the next, unless a nearer one is among the fresh
+			kernel.Prefetch(x.row(p.c[p.next].node &^ expanded))
 		}
 		x.main.at(&s.query, fresh, s.dists)
 		distances += len(fresh)
@@ -344,6 +340,9 @@ func (x *Index) filtered(ctx context.Context, s *scratch, near candidate, ef int
 			ids = s.seen.fresh(x.row(c.node), s.ids)
 		} else {
 			for _, link := range x.row(c.node) {
+				if link == none {
+					break
+				}
 				if !s.seen.mark(link) {
 					continue
 				}
@@ -353,6 +352,9 @@ func (x *Index) filtered(ctx context.Context, s *scratch, near candidate, ef int
 				}
 				hops++
 				for _, far := range x.row(link) {
+					if far == none {
+						break
+					}
 					if s.seen.marks[far] != s.seen.now && x.takes(f, far) {
 						s.seen.mark(far)
 						ids = append(ids, far)
