@@ -37,6 +37,9 @@ var (
 // enough is a recall from which more effort is not measured.
 const enough = 0.997
 
+// large is a number of rows from which contenders are left out whose builds take long and answer little.
+const large = 1_000_000
+
 // The parameters that all graphs share.
 const links, pool = 16, 200
 
@@ -148,7 +151,7 @@ func contenders(s *points.Set) []*contender {
 			c.efforts = append(c.efforts, effort{curve: asBuilt})
 		}
 	}
-	if n >= 10_000 && n < 1_000_000 { // above, its builds would take longer than all others together
+	if n >= 10_000 && n < large {
 		sub := strconv.Itoa(s.Dim / 8)
 		out = append(out,
 			&contender{name: "LanceDB IVF_PQ", program: "lancedb", most: 50,
@@ -158,7 +161,9 @@ func contenders(s *points.Set) []*contender {
 			&contender{name: "LanceDB IVF_HNSW_SQ", program: "lancedb", most: 50,
 				build: graphWords(worker.Words{"type": "IVF_HNSW_SQ", "lists": "1"}), efforts: across("ef", []int{16, 32, 64, 128, 256}, "probes", 1)})
 	}
-	return out
+	return slices.DeleteFunc(out, func(c *contender) bool {
+		return n >= large && (c.name == "usearch bf16" || c.name == graphTQ8+", codes alone")
+	})
 }
 
 // exhaustive are the contenders that look at the code of every row and at nothing else.

@@ -20,9 +20,6 @@ type point struct {
 	Forbidden int     `json:"forbidden,omitempty"`
 }
 
-// rate is queries a second on one core.
-func (p point) rate() float64 { return 1e6 / p.Micros }
-
 // at is the highest rate at a recall of at least target over the curves of a contender, and the curve: 0 when none of them
 // gets there. Between two neighbouring levels of a curve that lie on both sides of the target, time and recall are taken to
 // grow in proportion; nothing is assumed beyond the ends.

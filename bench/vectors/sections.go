@@ -43,6 +43,9 @@ var targets = []float64{0.90, 0.95, 0.99}
 
 // search measures all contenders over each list of queries.
 func (w *workshop) search(ctx context.Context) {
+	if w.set.Len() >= large {
+		w.b.results.leave("LanceDB, usearch bf16 and hnsw_tq8 by codes alone: their builds would take longer than all others together")
+	}
 	entrants := w.enter(contenders(w.set))
 	for i, q := range w.set.Queries {
 		if ctx.Err() != nil {
