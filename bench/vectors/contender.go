@@ -40,6 +40,9 @@ const enough = 0.997
 // large is a number of rows from which contenders are left out whose builds take long and answer little.
 const large = 1_000_000
 
+// wide is the last dimension at which LanceDB's product quantization is trained.
+const wide = 256
+
 // The parameters that all graphs share.
 const links, pool = 16, 200
 
@@ -152,10 +155,11 @@ func contenders(s *points.Set) []*contender {
 		}
 	}
 	if n >= 10_000 && n < large {
-		sub := strconv.Itoa(s.Dim / 8)
+		if s.Dim <= wide {
+			out = append(out, &contender{name: "LanceDB IVF_PQ", program: "lancedb", most: 50,
+				build: worker.Words{"type": "IVF_PQ", "lists": inLists, "sub": strconv.Itoa(s.Dim / 8)}, efforts: across("probes", []int{4, 8, 16, 32, 64}, "rerank", 5, 20)})
+		}
 		out = append(out,
-			&contender{name: "LanceDB IVF_PQ", program: "lancedb", most: 50,
-				build: worker.Words{"type": "IVF_PQ", "lists": inLists, "sub": sub}, efforts: across("probes", []int{4, 8, 16, 32, 64}, "rerank", 5, 20)},
 			&contender{name: "LanceDB IVF_RQ", program: "lancedb", most: 50,
 				build: worker.Words{"type": "IVF_RQ", "lists": inLists}, efforts: across("probes", []int{4, 8, 16, 32, 64}, "rerank", 5, 20)},
 			&contender{name: "LanceDB IVF_HNSW_SQ", program: "lancedb", most: 50,

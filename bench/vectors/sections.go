@@ -46,6 +46,9 @@ func (w *workshop) search(ctx context.Context) {
 	if w.set.Len() >= large {
 		w.b.results.leave("LanceDB, usearch bf16 and hnsw_tq8 by codes alone: their builds would take longer than all others together")
 	}
+	if w.set.Dim > wide && w.set.Len() >= 10_000 && w.set.Len() < large {
+		w.b.results.leave("LanceDB IVF_PQ: its training would take longer than all others together")
+	}
 	entrants := w.enter(contenders(w.set))
 	for i, q := range w.set.Queries {
 		if ctx.Err() != nil {
