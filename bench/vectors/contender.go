@@ -37,6 +37,12 @@ var (
 // enough is a recall from which more effort is not measured.
 const enough = 0.997
 
+// large is a number of rows from which contenders are left out whose builds take long and answer little.
+const large = 1_000_000
+
+// wide is the last dimension at which LanceDB's product quantization is trained.
+const wide = 256
+
 // The parameters that all graphs share.
 const links, pool = 16, 200
 
@@ -93,6 +99,7 @@ const (
 	graphTQ4  = "hnsw_tq4"
 	inverted  = "ivf"
 	exactScan = "scan"
+	asBuilt   = "default" // the curve of one point of what an index does unless told otherwise
 	codesOnly = "codes "
 )
 
@@ -121,6 +128,20 @@ func contenders(s *points.Set) []*contender {
 		{name: exactScan, program: "overlake", ours: true, filters: true, most: 100, build: worker.Words{"kind": "scan"}, efforts: []effort{{}}},
 		{name: "FAISS IVF,Flat", program: "faiss", build: worker.Words{"factory": "IVF" + inLists + ",Flat"}, efforts: along("probes", upTo(probes), nil)},
 	}
+	for _, l := range []struct {
+		code, rerank string
+		depths       []int
+		filters      bool
+	}{
+		{"tq4", "float32", []int{12, 20, 32}, true}, {"bit1", "float32", []int{40, 80, 160}, true}, {"bit1", "tq8", []int{40, 80, 160}, false}, {"tq8", "none", nil, false},
+	} {
+		c := &contender{name: inverted + " " + l.code + "+" + l.rerank, program: "overlake", ours: true, filters: l.filters,
+			build: worker.Words{"kind": "lists", "lists": inLists, "code": l.code, "rerank": l.rerank}}
+		if c.efforts = across("probes", upTo(probes), "rerank", l.depths...); l.depths == nil {
+			c.efforts = along("probes", upTo(probes), nil)
+		}
+		out = append(out, c)
+	}
 	for _, bits := range [][2]int{{2, 4}, {4, 2}} { // dimensions of a subquantizer of 4 bits
 		if s.Dim%bits[0] == 0 {
 			sub := s.Dim / bits[0]
@@ -128,17 +149,25 @@ func contenders(s *points.Set) []*contender {
 				build: worker.Words{"factory": fmt.Sprintf("IVF%s,PQ%dx4fs,RFlat", inLists, sub)}, efforts: across("probes", upTo(probes), "rerank", 2, 4, 8, 16)})
 		}
 	}
-	if n >= 10_000 {
-		sub := strconv.Itoa(s.Dim / 8)
+	for _, c := range out {
+		if c.ours && c.name != exactScan {
+			c.efforts = append(c.efforts, effort{curve: asBuilt})
+		}
+	}
+	if n >= 10_000 && n < large {
+		if s.Dim <= wide {
+			out = append(out, &contender{name: "LanceDB IVF_PQ", program: "lancedb", most: 50,
+				build: worker.Words{"type": "IVF_PQ", "lists": inLists, "sub": strconv.Itoa(s.Dim / 8)}, efforts: across("probes", []int{4, 8, 16, 32, 64}, "rerank", 5, 20)})
+		}
 		out = append(out,
-			&contender{name: "LanceDB IVF_PQ", program: "lancedb", most: 50,
-				build: worker.Words{"type": "IVF_PQ", "lists": inLists, "sub": sub}, efforts: across("probes", []int{4, 8, 16, 32, 64}, "rerank", 5, 20)},
 			&contender{name: "LanceDB IVF_RQ", program: "lancedb", most: 50,
 				build: worker.Words{"type": "IVF_RQ", "lists": inLists}, efforts: across("probes", []int{4, 8, 16, 32, 64}, "rerank", 5, 20)},
 			&contender{name: "LanceDB IVF_HNSW_SQ", program: "lancedb", most: 50,
 				build: graphWords(worker.Words{"type": "IVF_HNSW_SQ", "lists": "1"}), efforts: across("ef", []int{16, 32, 64, 128, 256}, "probes", 1)})
 	}
-	return out
+	return slices.DeleteFunc(out, func(c *contender) bool {
+		return n >= large && (c.name == "usearch bf16" || c.name == graphTQ8+", codes alone")
+	})
 }
 
 // exhaustive are the contenders that look at the code of every row and at nothing else.

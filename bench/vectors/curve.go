@@ -8,7 +8,7 @@ import (
 
 // point is one measured effort of one contender.
 type point struct {
-	Set       string  `json:"set"`
+	place
 	Queries   string  `json:"queries,omitempty"` // the list of queries, when it is not the one like the rows
 	Filter    string  `json:"filter,omitempty"`
 	Contender string  `json:"contender"`
@@ -19,9 +19,6 @@ type point struct {
 	Loop      float64 `json:"loop"`   // of a turn of the loop without a search
 	Forbidden int     `json:"forbidden,omitempty"`
 }
-
-// rate is queries a second on one core.
-func (p point) rate() float64 { return 1e6 / p.Micros }
 
 // at is the highest rate at a recall of at least target over the curves of a contender, and the curve: 0 when none of them
 // gets there. Between two neighbouring levels of a curve that lie on both sides of the target, time and recall are taken to

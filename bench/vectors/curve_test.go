@@ -88,15 +88,15 @@ func TestVerdicts(t *testing.T) {
 	} {
 		r := newResults("", 1, 1)
 		r.compare("x", c.ours, "peer", c.theirs, "q/s", c.g)
-		if m := r.Lines[0]; m.Ratio != c.ratio || m.Verdict != c.verdict {
+		if m := r.lines[0]; m.Ratio != c.ratio || m.Verdict != c.verdict {
 			t.Errorf("%v against %v, %v: %+v", c.ours, c.theirs, c.g, m)
 		}
 	}
 	r := newResults("", 1, 1)
 	r.differ("x", 94.5, "peer", 95, "%", -0.5)
 	r.differ("x", 94.4, "peer", 95, "%", -0.5)
-	if r.Lines[0].Verdict != "pass" || r.Lines[1].Verdict != "miss" {
-		t.Errorf("%+v", r.Lines)
+	if r.lines[0].Verdict != "pass" || r.lines[1].Verdict != "miss" {
+		t.Errorf("%+v", r.lines)
 	}
 }
 
@@ -104,16 +104,27 @@ func TestVerdicts(t *testing.T) {
 func TestPage(t *testing.T) {
 	dir := t.TempDir()
 	r := newResults(filepath.Join(dir, "v.json"), 10, 1)
+	r.begin("a-set", "search")
 	set := &points.Set{Name: "a-set", Dim: 1, Base: make([]float32, 4)}
 	for _, n := range []string{hnswlib, graphF32} {
 		r.build(set, &contender{name: n}, worker.Built{CPU: 2, Size: worker.Size{Artifact: 40}})
 		for i, recall := range []float64{0.8, 0.94} {
-			r.Points = append(r.Points, point{Set: "a-set", Contender: n, Level: pools[i], Recall: recall, Micros: 100})
+			r.Points = append(r.Points, point{place: r.here, Contender: n, Level: pools[i], Recall: recall, Micros: 100})
 		}
-		r.Points = append(r.Points, point{Set: "a-set", Contender: n, Filter: "half", Recall: 1, Micros: 1000})
+		r.Points = append(r.Points, point{place: r.here, Contender: n, Filter: "half", Recall: 1, Micros: 1000})
 	}
 	r.compare("a loss", 1, hnswlib, 2, "q/s", least(1.4))
 	if err := r.write(); err != nil {
+		t.Fatal(err)
+	}
+	// Another run keeps what it does not measure itself.
+	again := newResults(r.out, 10, 1)
+	if err := again.read(); err != nil {
+		t.Fatal(err)
+	}
+	again.begin("b-set", "search")
+	again.leave("it was not there")
+	if err := again.write(); err != nil {
 		t.Fatal(err)
 	}
 	page, err := os.ReadFile(filepath.Join(dir, "v.md"))
@@ -121,12 +132,26 @@ func TestPage(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, want := range []string{
-		"0 passed, 1 missed", "| a loss | 1.00 | hnswlib | 2.00 | q/s | 0.50 | >= 1.4 | miss |",
+		"0 passed, 1 missed", "- b-set: it was not there", "| a loss | 1.00 | hnswlib | 2.00 | q/s | 0.50 | >= 1.4 | miss |",
 		"| hnsw | 10000 | never | never |  | 0.9400 | 0.0 | 2.0 | 10 | 0 | 0 |",
 		"| ef | 10 |", "| hnsw | 0.8000 | 0.9400 |", "| half | 1000, 1.0000 | 1000, 1.0000 |",
 	} {
 		if !strings.Contains(string(page), want) {
 			t.Errorf("the page lacks %q:\n%s", want, page)
 		}
+	}
+}
+
+func TestBeginDropsWhatWasThere(t *testing.T) {
+	r := newResults("", 1, 1)
+	for _, section := range []string{"search", "filters"} {
+		r.begin("a-set", section)
+		r.compare(section, 1, "peer", 2, "q/s", nil)
+		r.Points = append(r.Points, point{place: r.here})
+		r.leave("something")
+	}
+	r.begin("a-set", "search")
+	if len(r.lines) != 1 || r.lines[0].Case != "filters" || len(r.Points) != 1 || len(r.Left) != 1 {
+		t.Errorf("%+v", r)
 	}
 }

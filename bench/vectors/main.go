@@ -7,7 +7,7 @@
 //
 //	make bench-vector                           everything; hours
 //	make bench-vector BENCH='-quick'            20,000 rows of 128 dimensions; minutes
-//	make bench-vector BENCH='-data 100k-128$'   one set
+//	make bench-vector BENCH='-data 100k-128$'   one set; with -add, the file keeps those of earlier runs
 package main
 
 import (
@@ -53,6 +53,7 @@ func main() {
 	only := flag.String("only", "", "measure only what this pattern of sections matches: kernels, search, filters, codes")
 	contenders := flag.String("contenders", "", "take only the contenders that this pattern matches")
 	queries := flag.Int("queries", 1000, "queries of a set; filtered searches ask a tenth of them")
+	add := flag.Bool("add", false, "keep what the file has of sets and sections that this run does not measure")
 	rounds := flag.Int("rounds", 5, "rounds of each effort; the fastest counts")
 	asWorker := flag.Bool("worker", false, "answer questions on the standard input; package worker says which")
 	flag.Parse()
@@ -60,7 +61,7 @@ func main() {
 	if *asWorker {
 		err = worker.Serve(os.Stdin, os.Stdout, "version=this simd="+ours.SIMD()+" compiler="+runtime.Version(), ours.Open)
 	} else {
-		err = run(*out, *quick, *data, *only, *contenders, *queries, *rounds)
+		err = run(*out, *add, *quick, *data, *only, *contenders, *queries, *rounds)
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "error:", err)
@@ -68,7 +69,7 @@ func main() {
 	}
 }
 
-func run(out string, quick bool, data, only, contenders string, queries, rounds int) error {
+func run(out string, add, quick bool, data, only, contenders string, queries, rounds int) error {
 	if queries < 10 || rounds < 1 {
 		return fmt.Errorf("%d queries, %d rounds: at least 10 and 1 are needed", queries, rounds)
 	}
@@ -99,6 +100,11 @@ func run(out string, quick bool, data, only, contenders string, queries, rounds 
 	}
 	defer os.RemoveAll(b.cache)
 	b.results = newResults(out, queries, rounds)
+	if add {
+		if err := b.results.read(); err != nil {
+			return err
+		}
+	}
 
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
@@ -120,7 +126,8 @@ func run(out string, quick bool, data, only, contenders string, queries, rounds 
 		s, err := src.Make(places, queries)
 		if errors.Is(err, points.ErrAbsent) {
 			b.say("left out: %v", err)
-			b.results.Left = append(b.results.Left, fmt.Sprintf("%s: the collection was not there", src.Name))
+			b.results.begin(src.Name, "search")
+			b.results.leave("the collection was not there")
 			continue
 		}
 		if err == nil {
@@ -161,6 +168,7 @@ func (b *bench) measure(ctx context.Context, s *points.Set, sections *regexp.Reg
 		if !sections.MatchString(section.name) || ctx.Err() != nil {
 			continue
 		}
+		b.results.begin(s.Name, section.name)
 		section.run(ctx)
 		if err := b.results.write(); err != nil {
 			return err

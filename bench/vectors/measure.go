@@ -22,6 +22,7 @@ type entrant struct {
 	*contender
 	process *worker.Process
 	built   worker.Built
+	turn    int             // when it was built
 	loop    map[int]float64 // seconds of the loop without a search, by the number of queries
 }
 
@@ -105,7 +106,7 @@ func (w *workshop) fail(c *contender, err error) {
 		e.process.Close()
 		delete(w.entrants, c.name)
 	}
-	w.b.results.Left = append(w.b.results.Left, fmt.Sprintf("%s over %s: %v", c.name, w.set.Name, err))
+	w.b.results.leave("%s: %v", c.name, err)
 	w.b.broken = w.b.broken || c.ours
 }
 
@@ -138,7 +139,7 @@ func (w *workshop) build(c *contender) (e *entrant, err error) {
 		return nil, err
 	}
 	from := time.Now()
-	e = &entrant{contender: c, process: p, loop: map[int]float64{}}
+	e = &entrant{contender: c, process: p, turn: len(w.entrants), loop: map[int]float64{}}
 	if e.built, err = p.Build(c.build); err != nil {
 		return nil, err
 	}
@@ -260,7 +261,7 @@ func (w *workshop) first(e *entrant, f effort, a asked) (*trial, error) {
 	}
 	recall, forbidden := a.truth.First(r.n).Recall(ids, k)
 	r.point = point{
-		Set: w.set.Name, Queries: a.list, Filter: a.filter, Contender: e.name, Curve: f.curve, Level: f.level,
+		place: w.b.results.here, Queries: a.list, Filter: a.filter, Contender: e.name, Curve: f.curve, Level: f.level,
 		Recall: recall, Micros: r.micros(took), Loop: 1e6 * r.loop / float64(r.n), Forbidden: forbidden,
 	}
 	return r, nil

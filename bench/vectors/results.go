@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"os"
@@ -15,8 +16,21 @@ import (
 	"github.com/overlakedb/overlake/bench/vectors/worker"
 )
 
+// place is where in a run something was measured: all that is compared was measured at one place in one run.
+type place struct {
+	Set     string `json:"set"`
+	Section string `json:"section"`
+}
+
+// left is something that was not measured.
+type left struct {
+	place
+	Why string `json:"why"`
+}
+
 // measurement is one line of the result.
 type measurement struct {
+	place
 	Case    string  `json:"case"`
 	Ours    float64 `json:"ours"` // 0: never reached
 	Peer    string  `json:"peer"`
@@ -29,7 +43,7 @@ type measurement struct {
 
 // built is one line of the table of builds.
 type built struct {
-	Set       string  `json:"set"`
+	place
 	Contender string  `json:"contender"`
 	CPU       float64 `json:"cpu_seconds"`
 	Row       float64 `json:"bytes_a_row"`
@@ -44,24 +58,68 @@ type results struct {
 	when    time.Time
 	queries int
 	rounds  int
-	abouts  map[string]worker.Words
+	here    place // where the run is
 
-	Lines   []measurement
-	Points  []point
-	Builds  []built
-	Left    []string // what was not measured, and why
-	Kernels []cloops.Row
+	lines []measurement
+	rest
+}
+
+// rest is what is written beside the lines: all that they were made of.
+type rest struct {
+	Points  []point                 `json:"points"`
+	Builds  []built                 `json:"builds"`
+	Left    []left                  `json:"left"`
+	Workers map[string]worker.Words `json:"workers"`
+	Kernels []cloops.Row            `json:"kernels"`
 }
 
 func newResults(out string, queries, rounds int) *results {
-	return &results{out: out, when: time.Now(), queries: queries, rounds: rounds, abouts: map[string]worker.Words{}}
+	return &results{out: out, when: time.Now(), queries: queries, rounds: rounds, lines: []measurement{},
+		rest: rest{Points: []point{}, Builds: []built{}, Left: []left{}, Workers: map[string]worker.Words{}, Kernels: []cloops.Row{}}}
 }
 
-func (r *results) about(program string, w worker.Words) { r.abouts[program] = w }
+// beside is the name of the file for the rest.
+func (r *results) beside() string { return strings.TrimSuffix(r.out, ".json") + "-points.json" }
+
+// read takes what an earlier run has written, if it has.
+func (r *results) read() error {
+	for _, f := range []struct {
+		path string
+		v    any
+	}{{r.out, &r.lines}, {r.beside(), &r.rest}} {
+		data, err := os.ReadFile(f.path)
+		if errors.Is(err, os.ErrNotExist) {
+			continue
+		}
+		if err == nil {
+			err = json.Unmarshal(data, f.v)
+		}
+		if err != nil {
+			return fmt.Errorf("%s: %w", f.path, err)
+		}
+	}
+	return nil
+}
+
+// begin goes to a place and drops what an earlier run measured there.
+func (r *results) begin(set, section string) {
+	r.here = place{set, section}
+	r.lines = slices.DeleteFunc(r.lines, func(m measurement) bool { return m.place == r.here })
+	r.Points = slices.DeleteFunc(r.Points, func(p point) bool { return p.place == r.here })
+	r.Builds = slices.DeleteFunc(r.Builds, func(b built) bool { return b.place == r.here })
+	r.Left = slices.DeleteFunc(r.Left, func(l left) bool { return l.place == r.here })
+}
+
+// leave says that something is not measured here.
+func (r *results) leave(format string, args ...any) {
+	r.Left = append(r.Left, left{r.here, fmt.Sprintf(format, args...)})
+}
+
+func (r *results) about(program string, w worker.Words) { r.Workers[program] = w }
 
 func (r *results) build(s *points.Set, c *contender, b worker.Built) {
 	n := float64(s.Len())
-	r.Builds = append(r.Builds, built{Set: s.Name, Contender: c.name, CPU: b.CPU, Row: float64(b.Artifact) / n, Floats: float64(b.Floats) / n, Peak: float64(b.Peak) / n, Held: float64(b.Held) / n})
+	r.Builds = append(r.Builds, built{place: r.here, Contender: c.name, CPU: b.CPU, Row: float64(b.Artifact) / n, Floats: float64(b.Floats) / n, Peak: float64(b.Peak) / n, Held: float64(b.Held) / n})
 }
 
 // compare adds a line whose ratio is ours over theirs. Who never gets to a rate has 0.
@@ -76,7 +134,8 @@ func (r *results) compare(title string, ours float64, peer string, theirs float6
 			m.Verdict = "pass"
 		}
 	}
-	r.Lines = append(r.Lines, m)
+	m.place = r.here
+	r.lines = append(r.lines, m)
 }
 
 // differ adds a line about percents: ours may be below theirs by bound points.
@@ -85,7 +144,8 @@ func (r *results) differ(title string, ours float64, peer string, theirs float64
 	if m.Ratio >= bound {
 		m.Verdict = "pass"
 	}
-	r.Lines = append(r.Lines, m)
+	m.place = r.here
+	r.lines = append(r.lines, m)
 }
 
 // write writes all three files.
@@ -93,11 +153,10 @@ func (r *results) write() error {
 	if err := os.MkdirAll(filepath.Dir(r.out), 0o777); err != nil {
 		return err
 	}
-	stem := strings.TrimSuffix(r.out, ".json")
 	for _, f := range []struct {
 		path string
 		v    any
-	}{{r.out, r.Lines}, {stem + "-points.json", map[string]any{"points": r.Points, "builds": r.Builds, "workers": r.abouts, "kernels": r.Kernels, "left": r.Left}}} {
+	}{{r.out, r.lines}, {r.beside(), r.rest}} {
 		data, err := json.MarshalIndent(f.v, "", " ")
 		if err == nil {
 			err = os.WriteFile(f.path, append(data, '\n'), 0o666)
@@ -106,7 +165,7 @@ func (r *results) write() error {
 			return err
 		}
 	}
-	return os.WriteFile(stem+".md", []byte(r.page()), 0o666)
+	return os.WriteFile(strings.TrimSuffix(r.out, ".json")+".md", []byte(r.page()), 0o666)
 }
 
 // page is the Markdown page.
@@ -114,20 +173,21 @@ func (r *results) page() string {
 	var md strings.Builder
 	fmt.Fprintf(&md, "# Vectors\n\n%s, %s; load when written: %s. %d queries a set, the 10 nearest, one query after another on one thread; processor time, the fastest of %d interleaved rounds. "+
 		"Graphs have M=%d and ef_construction=%d; all inverted files over a set have the same number of lists. A ratio is ours over the peer's, the gate says which way is good; in percent it is a difference. "+
-		"`never` is a recall that no effort measured reached.\n\n", r.when.Format(time.DateOnly), processor(), load(), r.queries, r.rounds, links, pool)
+		"`never` is a recall that no effort measured reached. LanceDB is asked end to end, by its own interface and on threads of its own, all of which count: "+
+		"it is no peer for ratios. The floats of a row that only the last ranking reads are counted apart, since a table holds them anyway.\n\n", r.when.Format(time.DateOnly), processor(), load(), r.queries, r.rounds, links, pool)
 	md.WriteString("Workers:\n\n")
-	for _, name := range slices.Sorted(maps.Keys(r.abouts)) {
-		line, _ := r.abouts[name].Line(name) // words came from a line
+	for _, name := range slices.Sorted(maps.Keys(r.Workers)) {
+		line, _ := r.Workers[name].Line(name) // words came from a line
 		fmt.Fprintf(&md, "- %s\n", strings.TrimSpace(line))
 	}
 	if len(r.Left) > 0 {
 		md.WriteString("\nNot measured:\n\n")
 		for _, l := range r.Left {
-			fmt.Fprintf(&md, "- %s\n", l)
+			fmt.Fprintf(&md, "- %s: %s\n", l.Set, l.Why)
 		}
 	}
 	passed, missed := 0, 0
-	for _, m := range r.Lines {
+	for _, m := range r.lines {
 		switch m.Verdict {
 		case "pass":
 			passed++
@@ -136,7 +196,7 @@ func (r *results) page() string {
 		}
 	}
 	fmt.Fprintf(&md, "\n## Goals\n\n%d passed, %d missed.\n\n| case | ours | peer | theirs | unit | ratio | gate | |\n|---|---:|---|---:|---|---:|---|---|\n", passed, missed)
-	for _, m := range r.Lines {
+	for _, m := range r.lines {
 		if m.Gate != "" {
 			m.line(&md)
 		}
@@ -154,7 +214,7 @@ func (r *results) page() string {
 		fmt.Fprintf(&md, "\n## Kernels\n\n%s", cloops.Table(r.Kernels))
 	}
 	md.WriteString("\n## Comparisons without a gate\n\n| case | ours | peer | theirs | unit | ratio | gate | |\n|---|---:|---|---:|---|---:|---|---|\n")
-	for _, m := range r.Lines {
+	for _, m := range r.lines {
 		if m.Gate == "" {
 			m.line(&md)
 		}
@@ -213,7 +273,7 @@ func (r *results) section(md *strings.Builder, set string) {
 			"| index | at 0.90 | at 0.95 | at 0.99 | best at 0.95 | highest recall | loop taken off, us | build, CPU s | bytes | floats | peak |\n|---|---:|---:|---:|---|---:|---:|---:|---:|---:|---:|\n", title)
 		for _, b := range r.Builds {
 			mine := of(points, b.Contender)
-			if b.Set != set || len(mine) == 0 {
+			if b.Set != set || b.Section != "search" || len(mine) == 0 {
 				continue
 			}
 			fmt.Fprintf(md, "| %s |", b.Contender)
@@ -287,7 +347,7 @@ func (r *results) equal(md *strings.Builder, points []point) {
 	var names []string
 	row := map[string]map[int]float64{}
 	for _, p := range points {
-		if !strings.HasPrefix(p.Contender, "hnsw") && !strings.Contains(p.Contender, "HNSW16") && !strings.HasPrefix(p.Contender, "usearch") || strings.HasPrefix(p.Contender, "LanceDB") {
+		if p.Curve == asBuilt || !strings.HasPrefix(p.Contender, "hnsw") && !strings.Contains(p.Contender, "HNSW16") && !strings.HasPrefix(p.Contender, "usearch") || strings.HasPrefix(p.Contender, "LanceDB") {
 			continue
 		}
 		name := strings.TrimSpace(p.Contender + " " + p.Curve)

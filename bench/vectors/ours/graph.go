@@ -36,16 +36,8 @@ func (g *graphs) Build(d worker.Data, w worker.Words) (size worker.Size, err err
 		return size, err
 	}
 	defer b.Close()
-	const batch = 4096
-	positions := make([]uint32, 0, batch)
-	for at := 0; at < n; at += batch {
-		positions = positions[:0]
-		for i := at; i < min(n, at+batch); i++ {
-			positions = append(positions, uint32(i))
-		}
-		if err := b.Add(ctx, positions, d.Rows[at*d.Dim:(at+len(positions))*d.Dim]); err != nil {
-			return size, err
-		}
+	if err := addAll(ctx, d, b.Add); err != nil {
+		return size, err
 	}
 	a, err := store(ctx, d.Dir, func(w *section.Writer) error {
 		_, err := b.Finish(ctx, w)

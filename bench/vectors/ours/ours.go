@@ -24,6 +24,8 @@ func Open(kind string) (worker.Contender, error) {
 	switch kind {
 	case "graph":
 		return &graphs{}, nil
+	case "lists":
+		return &inverted{}, nil
 	case "codes":
 		return &codes{}, nil
 	case "scan":
@@ -46,6 +48,23 @@ func kindOf(name string) (code.Kind, error) {
 		}
 	}
 	return 0, fmt.Errorf("unknown code %q", name)
+}
+
+// addAll gives a builder all rows, as many at a time as the scan of a table does.
+func addAll(ctx context.Context, d worker.Data, add func(context.Context, []uint32, []float32) error) error {
+	const batch = 4096
+	positions := make([]uint32, 0, batch)
+	n := len(d.Rows) / d.Dim
+	for at := 0; at < n; at += batch {
+		positions = positions[:0]
+		for i := at; i < min(n, at+batch); i++ {
+			positions = append(positions, uint32(i))
+		}
+		if err := add(ctx, positions, d.Rows[at*d.Dim:(at+len(positions))*d.Dim]); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // artifact is an index in a file.

@@ -87,6 +87,9 @@ func TestContendersFind(t *testing.T) {
 			{"build kind=graph code=float32 m=16 efc=100", " ef=100", true, 0.95},
 			{"build kind=graph code=tq4 floats=1 m=16 efc=100", " ef=100 rerank=20", true, 0.95},
 			{"build kind=graph code=tq8 m=16 efc=100", " ef=100", true, 0.9},
+			{"build kind=lists code=tq4 rerank=float32 lists=16", " probes=12 rerank=40", true, 0.95},
+			{"build kind=lists code=bit1 rerank=tq8", "", true, 0.9},
+			{"build kind=lists code=tq8 rerank=none lists=16", " probes=16", false, 0.9},
 		} {
 			lines := []string{data, test.build, "size", search + test.effort, search + test.effort + " empty=1"}
 			if test.filter {

@@ -3,6 +3,8 @@
 Answers leave by a copy of the standard output, because libraries write to it.
 """
 
+import ctypes
+import glob
 import os
 import sys
 import time
@@ -24,7 +26,18 @@ class Faiss:
             "origin": "wheel",
             "compiled": f.get_compile_options().strip().replace(" ", "+"),
             "simd": f.SIMDConfig.get_level_name(),
+            "blas": self.blas(),
         }
+
+    def blas(self):
+        """The OpenBLAS that the wheel brings, and the processor that it takes this one for."""
+        for path in glob.glob(os.path.join(os.path.dirname(self.faiss.__file__), "..", "faiss_cpu.libs", "libopenblas*.so*")):
+            library = ctypes.CDLL(path)
+            library.openblas_get_config.restype = ctypes.c_char_p
+            library.openblas_get_corename.restype = ctypes.c_char_p
+            version = library.openblas_get_config().decode().split()[1]
+            return f"OpenBLAS-{version}-{library.openblas_get_corename().decode()}"
+        return "unknown"
 
     def build(self, rows, w):
         f = self.faiss
