@@ -37,7 +37,7 @@ DATA counts<>+8(SB)/8, $0x0403030203020201
 GLOBL counts<>(SB), RODATA|NOPTR, $16
 
 // func dotU8AVX512(query *int8, rows *byte, ids *uint32, n int, stride int, out *int32)
-// Requires: AVX, AVX2, AVX512F, MMX+
+// Requires: AVX, AVX2, AVX512F, AVX512VNNI, MMX+
 TEXT ·dotU8AVX512(SB), $8-48
 	MOVQ  query+0(FP), AX
 	MOVQ  ids+16(FP), CX
@@ -425,7 +425,7 @@ done8:
 	RET
 
 // func dot4AVX512(query *int8, rows *byte, ids *uint32, n int, stride int, out *int32, levels *[16]byte)
-// Requires: AVX, AVX2, AVX512F, AVX512VBMI, MMX+
+// Requires: AVX, AVX2, AVX512F, AVX512VBMI, AVX512VNNI, MMX+
 TEXT ·dot4AVX512(SB), $8-56
 	MOVQ            query+0(FP), AX
 	MOVQ            ids+16(FP), CX

@@ -2297,7 +2297,7 @@ done124:
 	RET
 
 // func l2AVX2(query *float32, rows *float32, ids *uint32, n int, stride int, out *float32)
-// Requires: AVX, FMA3, MMX+
+// Requires: AVX, AVX2, FMA3, MMX+
 TEXT ·l2AVX2(SB), $8-48
 	MOVQ    query+0(FP), AX
 	MOVQ    ids+16(FP), CX
@@ -2711,7 +2711,7 @@ done153:
 	RET
 
 // func halfL2AVX2(query *float32, rows *uint16, ids *uint32, n int, stride int, out *float32)
-// Requires: AVX, F16C, FMA3, MMX+
+// Requires: AVX, AVX2, F16C, FMA3, MMX+
 TEXT ·halfL2AVX2(SB), $8-48
 	MOVQ    query+0(FP), AX
 	MOVQ    ids+16(FP), CX
@@ -3184,7 +3184,7 @@ done182:
 	RET
 
 // func dotAVX2(query *float32, rows *float32, ids *uint32, n int, stride int, out *float32)
-// Requires: AVX, FMA3, MMX+
+// Requires: AVX, AVX2, FMA3, MMX+
 TEXT ·dotAVX2(SB), $8-48
 	MOVQ    query+0(FP), AX
 	MOVQ    ids+16(FP), CX
@@ -3544,7 +3544,7 @@ done211:
 	RET
 
 // func halfDotAVX2(query *float32, rows *uint16, ids *uint32, n int, stride int, out *float32)
-// Requires: AVX, F16C, FMA3, MMX+
+// Requires: AVX, AVX2, F16C, FMA3, MMX+
 TEXT ·halfDotAVX2(SB), $8-48
 	MOVQ    query+0(FP), AX
 	MOVQ    ids+16(FP), CX
