@@ -270,16 +270,16 @@ func (k *kernel) body(query, end, off reg.GPVirtual, r []reg.GPVirtual, sums [][
 		g.ADDQ(operand.I32(int32(step)), off)
 	}
 	g.MOVQ(operand.U32(uint32(step)), off)
-	g.CMPQ(off, end)
-	g.JG(operand.LabelRef(over))
 	if p != nil {
+		// Such rows have at least ahead bytes, so the end is not near.
 		loop := g.label("asking")
 		g.Label(loop)
 		chunks(p)
-		g.CMPQ(off, end)
-		g.JG(operand.LabelRef(over))
 		g.CMPQ(off, operand.U32(aheadEnd))
 		g.JLE(operand.LabelRef(loop))
+	} else {
+		g.CMPQ(off, end)
+		g.JG(operand.LabelRef(over))
 	}
 	loop := g.label("loop")
 	g.Label(loop)
