@@ -287,7 +287,7 @@ func (s *search) list(i int, most float32) {
 		}
 		for _, j := range q.chosen[:kernel.Select(out, min(q.best.bound, most), q.chosen)] {
 			if int(j) < n && (positions == nil || allowed[j>>6]>>(j&63)&1 != 0) {
-				q.best.add(candidate{d: out[j], place: first + uint32(from) + j, probe: uint32(i)})
+				q.best.add(out[j], first+uint32(from)+j)
 			}
 		}
 	}
@@ -312,9 +312,8 @@ func (s *search) mask(positions []uint32, mask []uint64) int {
 // finish compares the candidates again and makes hits of them.
 func (s *search) finish(ctx context.Context) ([]Hit, error) {
 	q, x := s.q, s.Index
-	items := q.best.items
+	items := s.candidates()
 	if !s.sure() {
-		slices.SortFunc(items, func(a, b candidate) int { return cmp.Compare(a.place, b.place) })
 		if err := s.again(ctx, items); err != nil {
 			return nil, err
 		}
@@ -326,6 +325,30 @@ func (s *search) finish(ctx context.Context) ([]Hit, error) {
 		hits = append(hits, Hit{Pos: pos, Distance: q.settle(c.d)})
 	}
 	return s.sorted(hits), nil
+}
+
+// candidates are the best, by place, with the probe that each is of.
+func (s *search) candidates() []candidate {
+	q := s.q
+	q.found = q.found[:0]
+	for _, item := range q.best.items {
+		q.found = append(q.found, candidate{d: estimate(item), place: uint32(item)})
+	}
+	slices.SortFunc(q.found, func(a, b candidate) int { return cmp.Compare(a.place, b.place) })
+	order := grow(q.ids, len(q.probes))
+	q.ids = order
+	for i := range order {
+		order[i] = uint32(i)
+	}
+	slices.SortFunc(order, func(a, b uint32) int { return cmp.Compare(q.probes[a].list, q.probes[b].list) })
+	at := 0
+	for i := range q.found {
+		for q.found[i].place >= s.first[q.probes[order[at]].list+1] {
+			at++
+		}
+		q.found[i].probe = order[at]
+	}
+	return q.found
 }
 
 // sorted gives the hits that are asked for.

@@ -142,8 +142,8 @@ func (t *trial) begin(x *build, lists []final, centroids []float32) {
 	}
 	for k, size := range [2]int{fewNeighbours, manyNeighbours} {
 		for j, share := range [2]float64{0.95, 0.99} {
-			// Some of what may be lost is left for the estimates.
-			p := t.probes(size, share+(1-share)*0.4)
+			// Some of what may be lost is left for the estimates, and some for queries that are not like rows.
+			p := t.probes(size, share+(1-share)*0.6)
 			x.p.tuning[k][j].probes = uint32(p)
 			for i := range t.wanted {
 				t.wanted[i] = max(t.wanted[i], uint32(p))
@@ -219,7 +219,7 @@ func (t *trial) tune(p *params, stats *Stats) {
 			e.rerank = uint32(min(size, int(p.rows)))
 			found, all := t.found(size, int(e.probes))
 			if !t.core.sure() {
-				want := int(math.Ceil((share + (1-share)*0.2) * float64(all)))
+				want := int(math.Ceil((share + (1-share)*0.4) * float64(all)))
 				sum := 0
 				for r, n := range found {
 					if sum += n; sum >= want || r == len(found)-1 {
