@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -18,6 +19,7 @@ import (
 	"github.com/overlakedb/overlake/internal/declared"
 	"github.com/overlakedb/overlake/internal/errs"
 	"github.com/overlakedb/overlake/internal/predicate"
+	"github.com/overlakedb/overlake/internal/property"
 )
 
 // SchemaChange is one of AddColumn, DropColumn, RenameColumn, PromoteColumn, DropNotNull.
@@ -70,9 +72,10 @@ func (t *Table) alter(ctx context.Context, changes []SchemaChange, made *ledger)
 		}
 		e.set[table.DefaultNameMappingKey] = m
 	}
-	if err := checkProperties(e.set); err != nil {
+	if err := property.Check(e.set); err != nil {
 		return nil, err
 	}
+	follow(e)
 	updates := []table.Update{table.NewAddSchemaUpdate(after), table.NewSetCurrentSchemaUpdate(-1)}
 	if len(e.remove) > 0 {
 		updates = append(updates, table.NewRemovePropertiesUpdate(e.remove))
@@ -158,7 +161,7 @@ func (c AddColumn) apply(e *schemaEdit) error {
 		return err
 	}
 	if ok {
-		e.set[typeProperty(f.ID)] = of.String()
+		e.set[property.ColumnType(f.ID)] = of.String()
 	}
 	if c.Default != nil {
 		if err := setDefault(&f, c.Default, e.t.meta.Version()); err != nil {
@@ -193,8 +196,8 @@ func (c DropColumn) apply(e *schemaEdit) error {
 	if len(e.fields) == 1 {
 		return errs.New(errs.Invalid, "lake.alter", "the last column cannot be dropped", errs.On(f.Name), errs.Hint("use DROP TABLE"))
 	}
-	e.unset(typeProperty(f.ID))
-	e.unset(bloomProperty + f.Name)
+	e.unset(property.ColumnType(f.ID))
+	e.unset(property.Bloom + f.Name)
 	id := f.ID
 	e.fields = slices.DeleteFunc(e.fields, func(o iceberg.NestedField) bool { return o.ID == id })
 	return nil
@@ -209,8 +212,8 @@ func (c RenameColumn) apply(e *schemaEdit) error {
 		return err
 	}
 	// This property names a column by its name, so it goes along.
-	if v, ok := e.unset(bloomProperty + f.Name); ok {
-		e.set[bloomProperty+c.To] = v
+	if v, ok := e.unset(property.Bloom + f.Name); ok {
+		e.set[property.Bloom+c.To] = v
 	}
 	f.Name = c.To
 	return nil
@@ -336,11 +339,11 @@ func (t *Table) SetProperties(ctx context.Context, set map[string]string, remove
 	if err := t.writable(); err != nil {
 		return nil, err
 	}
-	if err := checkProperties(set); err != nil {
+	if err := property.Check(set); err != nil {
 		return nil, err
 	}
-	for _, k := range append(keys(set), remove...) {
-		if k == "format-version" || strings.HasPrefix(k, "overlake.column.") {
+	for _, k := range slices.AppendSeq(slices.Clone(remove), maps.Keys(set)) {
+		if k == "format-version" || strings.HasPrefix(k, property.Column) {
 			return nil, errs.New(errs.Unsupported, "lake.properties", "this property cannot be changed", errs.On(k))
 		}
 	}
@@ -354,12 +357,4 @@ func (t *Table) SetProperties(ctx context.Context, set map[string]string, remove
 		}
 		return cur.commitUpdates(ctx, []table.Requirement{table.AssertTableUUID(cur.meta.TableUUID())}, updates, made)
 	})
-}
-
-func keys(m map[string]string) []string {
-	out := make([]string, 0, len(m))
-	for k := range m {
-		out = append(out, k)
-	}
-	return out
 }

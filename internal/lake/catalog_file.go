@@ -113,7 +113,7 @@ func (c *fileCatalog) DropNamespace(ctx context.Context, name string) error {
 		return err
 	}
 	for table, v := range last {
-		if err := c.sweep(ctx, Ident{name, table}, v.n, nil); err != nil {
+		if err := c.sweep(ctx, Ident{Namespace: name, Name: table}, v.n, nil); err != nil {
 			return err
 		}
 		if err := c.w.Delete(ctx, v.info.Name); err != nil {
@@ -159,7 +159,7 @@ func (c *fileCatalog) Tables(ctx context.Context, namespace string) ([]Ident, er
 				continue
 			}
 		}
-		out = append(out, Ident{namespace, name})
+		out = append(out, Ident{Namespace: namespace, Name: name})
 	}
 	return out, nil
 }

@@ -164,7 +164,7 @@ func (c *SQLiteCatalog) Tables(ctx context.Context, namespace string) ([]Ident, 
 	list, err := c.strings(ctx, `SELECT table_name FROM iceberg_tables WHERE catalog_name = ? AND table_namespace = ? AND (iceberg_type = 'TABLE' OR iceberg_type IS NULL) ORDER BY table_name`, SQLiteCatalogName, namespace)
 	out := make([]Ident, len(list))
 	for i, n := range list {
-		out[i] = Ident{namespace, n}
+		out[i] = Ident{Namespace: namespace, Name: n}
 	}
 	return out, err
 }

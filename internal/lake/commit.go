@@ -213,5 +213,5 @@ func applyUpdates(t *Table, reqs []table.Requirement, updates []table.Update) (t
 	if err != nil {
 		return nil, errs.Wrap(errs.Invalid, "lake.commit", err, errs.On(t.id.String()))
 	}
-	return meta, nil
+	return meta, keepContracts(t.meta, meta)
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/overlakedb/overlake/internal/errs"
 	"github.com/overlakedb/overlake/internal/predicate"
+	"github.com/overlakedb/overlake/internal/property"
 )
 
 // newMetadata is the first version of a table.
@@ -25,7 +26,11 @@ func newMetadata(spec CreateSpec, location string) (table.Metadata, error) {
 		return nil, errs.Wrap(errs.Invalid, "lake.create", err)
 	}
 	// Field ids may be assigned anew in NewMetadata; declarations follow the columns by name.
-	return redeclare(meta, s.schema)
+	if meta, err = redeclare(meta, s.schema); err != nil {
+		return nil, err
+	}
+	_, err = contractsOf(meta)
+	return meta, err
 }
 
 // shape is what a CreateSpec says in Iceberg's terms.
@@ -74,7 +79,7 @@ func shapeOf(spec CreateSpec, otherwise, lastField, lastPartitionField int) (*sh
 	if spec.Comment != "" {
 		props["comment"] = spec.Comment
 	}
-	if err := checkProperties(props); err != nil {
+	if err := property.Check(props); err != nil {
 		return nil, err
 	}
 	pspec, err := partitionSpec(sc, spec.Partition, lastPartitionField)
@@ -139,11 +144,11 @@ func fitsVersion(f iceberg.NestedField, version int) error {
 func redeclare(meta table.Metadata, before *iceberg.Schema) (table.Metadata, error) {
 	set, remove := iceberg.Properties{}, []string{}
 	for _, f := range before.Fields() {
-		d, ok := meta.Properties()[typeProperty(f.ID)]
+		d, ok := meta.Properties()[property.ColumnType(f.ID)]
 		now, found := meta.CurrentSchema().FindFieldByName(f.Name)
 		if ok && found && now.ID != f.ID {
-			remove = append(remove, typeProperty(f.ID))
-			set[typeProperty(now.ID)] = d
+			remove = append(remove, property.ColumnType(f.ID))
+			set[property.ColumnType(now.ID)] = d
 		}
 	}
 	if len(set) == 0 {

@@ -26,7 +26,7 @@ import (
 // These tests hold off the defects of iceberg-go and arrow-go that the room works around. Each says what goes wrong
 // without the workaround; run them before a new version of either is taken.
 
-var docsIdent = Ident{"main", "docs"}
+var docsIdent = Ident{Namespace: "main", Name: "docs"}
 
 func idSchema() *arrow.Schema {
 	return arrow.NewSchema([]arrow.Field{{Name: "id", Type: arrow.PrimitiveTypes.Int64, Nullable: true}}, nil)

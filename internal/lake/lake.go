@@ -19,9 +19,7 @@ package lake
 import (
 	"context"
 	"fmt"
-	"strings"
 	"time"
-	"unicode/utf8"
 
 	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/iceberg-go"
@@ -31,55 +29,19 @@ import (
 	"github.com/overlakedb/overlake/internal/budget"
 	"github.com/overlakedb/overlake/internal/cache"
 	"github.com/overlakedb/overlake/internal/errs"
+	"github.com/overlakedb/overlake/internal/lake/ident"
 	"github.com/overlakedb/overlake/internal/objstore"
 	"github.com/overlakedb/overlake/internal/predicate"
 )
 
 // Ident names a table inside a catalog.
-type Ident struct{ Namespace, Name string }
-
-// String is namespace.name.
-func (i Ident) String() string { return i.Namespace + "." + i.Name }
+type Ident = ident.Ident
 
 // DefaultNamespace is where unqualified names live.
 const DefaultNamespace = "main"
 
-// Check refuses names that cannot be directories of a warehouse.
-func (i Ident) Check() error {
-	if err := CheckNamespace(i.Namespace); err != nil {
-		return err
-	}
-	return checkPart("table", i.Name)
-}
-
 // CheckNamespace refuses names that cannot be a namespace.
-func CheckNamespace(name string) error { return checkPart("namespace", name) }
-
-func checkPart(what, s string) error {
-	bad := ""
-	switch {
-	case s == "":
-		bad = "it is empty"
-	case len(s) > 128:
-		bad = "it is longer than 128 bytes"
-	case !utf8.ValidString(s):
-		bad = "it is not UTF-8"
-	case s[0] == '_' || s[0] == '.':
-		bad = "it begins with " + s[:1]
-	case strings.ContainsAny(s, "/\\\x00%?#*\"'") || strings.ContainsFunc(s, func(r rune) bool { return r < 32 }):
-		bad = "it holds a character that paths or URLs give a meaning to"
-	case s == "metadata" || s == "data":
-		bad = "it is the name of a directory inside tables"
-	}
-	if bad == "" {
-		return nil
-	}
-	if len(s) > 64 {
-		s = s[:61] + "…"
-	}
-	return errs.New(errs.Invalid, "lake.name", "this cannot be the name of a "+what+": "+bad, errs.On(fmt.Sprintf("%q", s)),
-		errs.Hint("use letters, digits and underscores"))
-}
+func CheckNamespace(name string) error { return ident.CheckNamespace(name) }
 
 // Catalog finds and makes tables. It is safe for concurrent use, in this process and across processes.
 type Catalog interface {

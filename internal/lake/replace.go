@@ -13,6 +13,7 @@ import (
 	"github.com/apache/iceberg-go/table"
 
 	"github.com/overlakedb/overlake/internal/errs"
+	"github.com/overlakedb/overlake/internal/property"
 )
 
 // Replace gives the table another shape, as if it were made anew, and the rows of a reader (nil for none), in one commit. The
@@ -106,7 +107,7 @@ func (t *Table) reshaped(spec CreateSpec) (*Table, []table.Update, error) {
 	// Of the old properties those stay that say what older snapshots mean.
 	var gone []string
 	for _, k := range slices.Sorted(maps.Keys(t.meta.Properties())) {
-		if _, again := s.props[k]; !again && k != table.DefaultNameMappingKey && k != "format-version" && !strings.HasPrefix(k, "overlake.column.") {
+		if _, again := s.props[k]; !again && k != table.DefaultNameMappingKey && k != "format-version" && !strings.HasPrefix(k, property.Column) {
 			gone = append(gone, k)
 		}
 	}

@@ -2,7 +2,6 @@ package lake
 
 import (
 	"fmt"
-	"strconv"
 	"strings"
 
 	"github.com/apache/arrow-go/v18/arrow"
@@ -11,6 +10,7 @@ import (
 
 	"github.com/overlakedb/overlake/internal/declared"
 	"github.com/overlakedb/overlake/internal/errs"
+	"github.com/overlakedb/overlake/internal/property"
 )
 
 // Keys of the metadata of Arrow fields.
@@ -24,9 +24,6 @@ const (
 	DocKey = "doc"
 )
 
-// typeProperty is the table property that declares the type of a column.
-func typeProperty(id int) string { return "overlake.column." + strconv.Itoa(id) + ".type" }
-
 // toArrow gives a schema in Arrow's words. Every field, nested ones too, carries its id; declared types, UUIDs and
 // comments carry the keys above. A declaration that does not fit the column is none.
 func (t *Table) toArrow(s *iceberg.Schema) (*arrow.Schema, error) {
@@ -37,7 +34,7 @@ func (t *Table) toArrow(s *iceberg.Schema) (*arrow.Schema, error) {
 		if fields[i], err = arrowField(f); err != nil {
 			return nil, err
 		}
-		if d, ok := props[typeProperty(f.ID)]; ok {
+		if d, ok := props[property.ColumnType(f.ID)]; ok {
 			if of, ok := declared.Parse(d); ok && of.Holds(fields[i].Type) {
 				md := fields[i].Metadata.ToMap()
 				md[TypeKey] = d
@@ -77,7 +74,7 @@ func toIceberg(sc *arrow.Schema, last int) (*iceberg.Schema, map[string]string, 
 			return nil, nil, err
 		}
 		if ok {
-			props[typeProperty(fields[i].ID)] = of.String()
+			props[property.ColumnType(fields[i].ID)] = of.String()
 		}
 	}
 	return iceberg.NewSchema(0, fields...), props, nil

@@ -18,6 +18,7 @@ import (
 	"github.com/overlakedb/overlake/internal/declared"
 	"github.com/overlakedb/overlake/internal/errs"
 	"github.com/overlakedb/overlake/internal/objstore"
+	"github.com/overlakedb/overlake/internal/property"
 )
 
 const (
@@ -85,8 +86,15 @@ func newTableWriter(ctx context.Context, t *Table, opts WriteOptions) (*tableWri
 	if w.opts.MemoryBytes <= 0 {
 		w.opts.MemoryBytes = defaultWriteMemory
 	}
-	for i, f := range w.schema.Fields() {
-		if d, ok := declared.Of(f); ok {
+	contracts, err := contractsOf(t.meta)
+	if err != nil {
+		return nil, err
+	}
+	for i, f := range t.meta.CurrentSchema().Fields() {
+		if d, ok := declared.Of(w.schema.Field(i)); ok {
+			if k, made := contracts[f.ID]; made {
+				d.N = k.Dim
+			}
 			w.declared[i] = d
 		}
 	}
@@ -100,18 +108,14 @@ func newTableWriter(ctx context.Context, t *Table, opts WriteOptions) (*tableWri
 		}
 	}
 	for k, v := range t.meta.Properties() {
-		if c, ok := strings.CutPrefix(k, bloomProperty); ok && v == "true" {
+		if c, ok := strings.CutPrefix(k, property.Bloom); ok && v == "true" {
 			w.bloom = append(w.bloom, c)
 		}
 	}
 	spec := t.meta.PartitionSpec()
-	var err error
 	w.partitions, err = newPartitioner(&spec, t.meta.CurrentSchema(), w.schema)
 	return w, err
 }
-
-// bloomProperty and the name of a column say that its data files get a bloom filter.
-const bloomProperty = "write.parquet.bloom-filter-enabled.column."
 
 // run writes all rows. The files are complete and durable when it returns; on error, and on success too, what was made is
 // in the ledger.

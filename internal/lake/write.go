@@ -105,6 +105,9 @@ func sameTable(then, now *Table) error {
 	if !kept {
 		return lasting{errs.New(errs.Conflict, "lake.append", "the table was replaced while rows were written", errs.On(then.id.String()), errs.Hint("write the rows again"))}
 	}
+	if err := sameContracts(then.meta, now.meta); err != nil {
+		return lasting{errs.Wrap(errs.Conflict, "lake.append", err, errs.On(then.id.String()), errs.Hint("write the rows again"))}
+	}
 	same := then.meta.DefaultPartitionSpec() == now.meta.DefaultPartitionSpec()
 	spec := then.meta.PartitionSpec()
 	for _, f := range spec.Fields() {

@@ -4,13 +4,13 @@ import (
 	"encoding/binary"
 	"math"
 	"math/big"
-	"strings"
 
 	"github.com/apache/arrow-go/v18/arrow/decimal128"
 	"github.com/apache/iceberg-go"
 
 	"github.com/overlakedb/overlake/internal/datafile"
 	"github.com/overlakedb/overlake/internal/errs"
+	"github.com/overlakedb/overlake/internal/property"
 )
 
 // writtenFile is a finished data file that no metadata names yet.
@@ -46,7 +46,7 @@ func (f *writtenFile) entry(props map[string]string, firstRow *int64) (iceberg.D
 			continue
 		}
 		name, _ := f.schema.FindColumnName(id)
-		mode := metricsMode(props, name)
+		mode := property.Metrics(props, name)
 		if mode == "none" {
 			continue
 		}
@@ -70,16 +70,6 @@ func (f *writtenFile) entry(props map[string]string, firstRow *int64) (iceberg.D
 		b.FirstRowID(*firstRow)
 	}
 	return b.Build(), nil
-}
-
-// metricsMode is what the table properties want to be known of a column: none, counts, or bounds too. Bounds are always
-// those of truncate(16), Iceberg's default.
-func metricsMode(props map[string]string, column string) string {
-	mode, ok := props["write.metadata.metrics.column."+column]
-	if !ok {
-		mode = props["write.metadata.metrics.default"]
-	}
-	return strings.ToLower(mode)
 }
 
 // avroLogical is the Avro logical type of a partition value; "" for none.

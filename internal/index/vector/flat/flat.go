@@ -142,7 +142,9 @@ func (x *Index) Search(ctx context.Context, query []float32, p Params) ([]Hit, i
 }
 
 // Compare orders hits.
-func Compare(a, b Hit) int { return cmp.Or(cmp.Compare(a.Distance, b.Distance), cmp.Compare(a.Pos, b.Pos)) }
+func Compare(a, b Hit) int {
+	return cmp.Or(cmp.Compare(a.Distance, b.Distance), cmp.Compare(a.Pos, b.Pos))
+}
 
 // Distances gives those of the rows at ids, as a Hit has them.
 func Distances(metric vec.Metric, query, rows []float32, ids []uint32, out []float32) {
