@@ -363,6 +363,9 @@ func (x *Index) filtered(ctx context.Context, s *scratch, near candidate, ef int
 			}
 			s.ids = ids[:cap(ids)]
 		}
+		if len(s.edge) > 0 {
+			kernel.Prefetch(x.row(s.edge[0].node))
+		}
 		if len(ids) > len(s.dists) {
 			s.dists = make([]float32, cap(s.ids))
 		}
