@@ -45,7 +45,8 @@ type Result struct {
 	at      *atomic.Pointer[Result] // where the DB says that the connection runs this
 	wait    sync.WaitGroup
 	unwatch [2]func() bool // end what watch began; true when it never ran
-	pooled  bool           // the connection goes back to the pool
+	pooled  bool           // the place goes back to the pool
+	place   place
 }
 
 // A batch is handed out as soon as one of these is reached, or as soon as the engine makes us wait for more.
@@ -55,21 +56,36 @@ const (
 	batchWait  = 500 * time.Microsecond
 )
 
-// Query runs one SELECT or EXPLAIN. It waits for a place among the running queries first.
+// Query runs one SELECT or EXPLAIN. It waits for a place among the running queries first. The first rows come when the
+// engine has made 64 KB of them.
 func (db *DB) Query(ctx context.Context, sql string, args ...Arg) (*Result, error) {
+	return db.query(ctx, false, sql, args)
+}
+
+// QueryAhead is Query for rows that are cheap to make: the first ones come when the engine has made 1 MB of them, and many
+// cost less.
+func (db *DB) QueryAhead(ctx context.Context, sql string, args ...Arg) (*Result, error) {
+	return db.query(ctx, true, sql, args)
+}
+
+func (db *DB) query(ctx context.Context, far bool, sql string, args []Arg) (*Result, error) {
 	if err := db.guard(ctx, sql); err != nil {
 		return nil, err
 	}
-	con, err := db.acquire(ctx)
+	p, err := db.acquire(ctx)
 	if err != nil {
 		return nil, err
+	}
+	con := p.little
+	if far {
+		con = p.far
 	}
 	r, err := db.run(ctx, con, sql, args, false)
 	if err != nil {
-		db.pool <- con
+		db.pool <- p
 		return nil, err
 	}
-	r.pooled = true
+	r.pooled, r.place = true, p
 	if err := db.enter(r); err != nil {
 		r.Close()
 		return nil, err
@@ -82,12 +98,12 @@ func (db *DB) RunCopy(ctx context.Context, sql string, args ...Arg) (int64, erro
 	if err := db.guard(ctx, sql); err != nil {
 		return 0, err
 	}
-	con, err := db.acquire(ctx)
+	p, err := db.acquire(ctx)
 	if err != nil {
 		return 0, err
 	}
-	defer func() { db.pool <- con }()
-	r, err := db.run(ctx, con, sql, args, true)
+	defer func() { db.pool <- p }()
+	r, err := db.run(ctx, p.far, sql, args, true)
 	if err != nil {
 		return 0, err
 	}
@@ -310,7 +326,7 @@ func (r *Result) Err() error { return r.err }
 func (r *Result) Close() error {
 	if r.finish() && r.pooled {
 		r.db.leave(r)
-		r.db.pool <- r.q.con
+		r.db.pool <- r.place
 	}
 	return nil
 }

@@ -54,6 +54,7 @@ func (e *Env) registerText() error {
 
 // addScorer keeps a scorer while a statement runs.
 func (q *statement) addScorer(s *bm25.Scorer) int64 {
+	q.slow = true
 	e := q.s.env
 	e.mu.Lock()
 	defer e.mu.Unlock()

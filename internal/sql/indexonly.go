@@ -3,14 +3,12 @@ package sql
 import (
 	"slices"
 	"strings"
-	"sync/atomic"
 
 	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/arrow-go/v18/arrow/array"
-	"github.com/apache/arrow-go/v18/arrow/compute"
-	"github.com/apache/arrow-go/v18/arrow/memory"
 
 	"github.com/overlakedb/overlake/internal/datafile"
+	"github.com/overlakedb/overlake/internal/engine"
 	"github.com/overlakedb/overlake/internal/errs"
 	"github.com/overlakedb/overlake/internal/lake"
 	"github.com/overlakedb/overlake/internal/predicate"
@@ -423,32 +421,24 @@ func rowByRow(n node) bool {
 
 // summaryRows fetches the rows that a summary names and repeats them.
 func (q *statement) summaryRows(t *lake.Table, ref lake.Ref, plan *lake.Plan, sum search.Summary, columns []int) (array.RecordReader, error) {
-	r := &repeated{}
-	r.refs.Store(1)
 	fields := make([]arrow.Field, len(columns))
 	for i, c := range columns {
 		fields[i] = plan.Schema.Field(c)
 	}
-	r.schema = arrow.NewSchema(fields, nil)
+	r := engine.NewRepeated(arrow.NewSchema(fields, nil))
 	add := func(p search.Place, times int64) error {
 		if times <= 0 {
 			return nil
 		}
 		if len(columns) == 0 { // rows alone count
-			r.parts = append(r.parts, repetition{array.NewRecordBatch(r.schema, nil, min(times, repeatRows)), times})
-			return nil
+			return r.Add(q.ctx, array.NewRecordBatch(r.Schema(), nil, 1), times)
 		}
 		rows := t.FetchRows(q.ctx, plan, ref, []lake.FileRows{{File: p.File, Rows: row.BitmapOf(p.Pos)}}, columns)
 		defer rows.Release()
 		if !rows.Next() {
 			return errs.Wrap(errs.Internal, "sql.summary", rows.Err())
 		}
-		batch, err := q.repeat(rows.RecordBatch(), min(times, repeatRows))
-		if err != nil {
-			return err
-		}
-		r.parts = append(r.parts, repetition{batch, times})
-		return nil
+		return r.Add(q.ctx, rows.RecordBatch(), times)
 	}
 	var err error
 	values := sum.Rows - sum.Nulls
@@ -470,87 +460,4 @@ func (q *statement) summaryRows(t *lake.Table, ref lake.Ref, plan *lake.Plan, su
 		return nil, err
 	}
 	return r, nil
-}
-
-// repeatRows is the length of a batch of equal rows.
-const repeatRows = 32 << 10
-
-// repeat makes a batch of one row times over.
-func (q *statement) repeat(rec arrow.RecordBatch, times int64) (arrow.RecordBatch, error) {
-	buf := memory.NewResizableBuffer(memory.DefaultAllocator)
-	buf.Resize(int(times) * arrow.Int32SizeBytes)
-	clear(buf.Bytes())
-	data := array.NewData(arrow.PrimitiveTypes.Int32, int(times), []*memory.Buffer{nil, buf}, nil, 0, 0)
-	buf.Release()
-	first := array.NewInt32Data(data)
-	data.Release()
-	defer first.Release()
-	cols := make([]arrow.Array, rec.NumCols())
-	defer func() {
-		for _, c := range cols {
-			if c != nil {
-				c.Release()
-			}
-		}
-	}()
-	for i := range cols {
-		var err error
-		if cols[i], err = compute.TakeArray(q.ctx, rec.Column(i), first); err != nil {
-			return nil, errs.Wrap(errs.Internal, "sql.summary", err)
-		}
-	}
-	return array.NewRecordBatch(rec.Schema(), cols, times), nil
-}
-
-type repetition struct {
-	batch arrow.RecordBatch
-	left  int64
-}
-
-// repeated reads batches of equal rows. It is a plain state machine, as a feed wants.
-type repeated struct {
-	schema *arrow.Schema
-	parts  []repetition
-	cur    arrow.RecordBatch
-	refs   atomic.Int64
-}
-
-func (r *repeated) Schema() *arrow.Schema { return r.schema }
-
-func (r *repeated) Next() bool {
-	if r.cur != nil {
-		r.cur.Release()
-		r.cur = nil
-	}
-	for len(r.parts) > 0 {
-		p := &r.parts[0]
-		if p.left > 0 {
-			n := min(p.left, p.batch.NumRows())
-			p.left -= n
-			r.cur = p.batch.NewSlice(0, n)
-			return true
-		}
-		p.batch.Release()
-		r.parts = r.parts[1:]
-	}
-	return false
-}
-
-func (r *repeated) RecordBatch() arrow.RecordBatch { return r.cur }
-func (r *repeated) Record() arrow.RecordBatch      { return r.cur }
-func (r *repeated) Err() error                     { return nil }
-func (r *repeated) Retain()                        { r.refs.Add(1) }
-
-func (r *repeated) Release() {
-	if r.refs.Add(-1) != 0 {
-		return
-	}
-	if r.cur != nil {
-		r.cur.Release()
-		r.cur = nil
-	}
-	for _, p := range r.parts {
-		p.batch.Release()
-	}
-	r.parts = nil
 }

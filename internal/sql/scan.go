@@ -40,6 +40,7 @@ func (q *statement) scan(t *lake.Table, ref lake.Ref, filter predicate.Expr, use
 	if err != nil {
 		return "", err
 	}
+	q.slow = q.slow || slices.ContainsFunc(plan.Schema.Fields(), func(f arrow.Field) bool { _, ok := declared.Of(f); return ok })
 	info := scanInfo{id: t.Ident(), plan: plan}
 	if filter != nil {
 		info.filter = filter.String()

@@ -113,6 +113,7 @@ type statement struct {
 	hinted     *search.AccessOptions
 	lists      []standIn // long lists that are out of the text
 	hintMet    bool      // the index that the hint names is there
+	slow       bool      // rows may take long to make: vectors are read or texts scored, so the first ones should not wait
 
 	hintedEffort map[string]string // what a hint says about searches of vectors
 	places       *places           // what is added to a table, in a query aside
@@ -278,8 +279,12 @@ var aggregated = map[string]string{"sum(vector)": "vector_sum", "avg(vector)": "
 // start runs a rewritten SELECT. sum and avg of vectors are found out by the engine's refusal: it tells the place of the
 // call, which gets the name of the aggregate that does take vectors.
 func (q *statement) start(w *rewriting) (*engine.Result, error) {
+	query := q.s.env.engine.QueryAhead
+	if q.slow {
+		query = q.s.env.engine.Query
+	}
 	for range 64 {
-		rows, err := q.s.env.engine.Query(q.ctx, w.text, q.args...)
+		rows, err := query(q.ctx, w.text, q.args...)
 		if err == nil {
 			return rows, nil
 		}

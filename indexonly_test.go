@@ -1,96 +1,82 @@
-package sql
+package overlake_test
 
 import (
 	"fmt"
 	"strings"
 	"testing"
 
-	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/arrow-go/v18/arrow/array"
 
+	"github.com/overlakedb/overlake"
 	"github.com/overlakedb/overlake/internal/lake"
-	"github.com/overlakedb/overlake/internal/overlay"
+	"github.com/overlakedb/overlake/internal/objstore"
 	"github.com/overlakedb/overlake/internal/row"
 )
 
-// text asks a statement and gives all that comes, a line each.
-func (w *world) text(statement string) string {
-	w.t.Helper()
-	var b strings.Builder
-	err := w.ask(statement, func(rec arrow.RecordBatch) {
-		for i := range int(rec.NumRows()) {
-			for k := range int(rec.NumCols()) {
-				b.WriteString(rec.Column(k).ValueStr(i) + "\t")
-			}
-			b.WriteString("\n")
-		}
-	})
+// facts is a warehouse with a table of 60,000 rows in three files, of which one row in 50 is deleted and all in which k is 33:
+// k has a hundred values and NULL, and is indexed; so are name, which has 300, u, which is unique, and zero, which has 0, -0
+// and 5.
+func facts(t *testing.T) *overlake.DB {
+	dir := t.TempDir()
+	db, err := overlake.Open(t.Context(), dir, overlake.Options{IndexByHand: true})
 	if err != nil {
-		w.t.Errorf("%s: %v", statement, err)
+		t.Fatal(err)
 	}
-	return b.String()
-}
-
-// facts is a table of 60,000 rows in three files, of which one row in 50 is deleted: k has a hundred values and NULL, and is
-// indexed; so are name, which has 300, u, which is unique, and zero, which has 0, -0 and 5.
-func facts(t *testing.T) *world {
-	w := newWorld(t)
-	w.do("CREATE TABLE t (id BIGINT, k INTEGER, name VARCHAR, u BIGINT, x DOUBLE, zero DOUBLE)")
-	tb := w.table("t")
-	for _, c := range []string{"k", "name", "u", "zero"} {
-		if _, err := w.env.overlays.Of(tb).Define(t.Context(), tb, overlay.Spec{Columns: []string{c}}); err != nil {
-			t.Fatal(err)
-		}
-	}
+	t.Cleanup(func() { db.Close() })
+	do := func(statement string) { answer(t.Context(), db, statement) }
+	do("CREATE TABLE t (id BIGINT, k INTEGER, name VARCHAR, u BIGINT, x DOUBLE, zero DOUBLE)")
 	for i := range 3 {
-		w.do(fmt.Sprintf(`INSERT INTO t SELECT i, CASE WHEN i %% 101 = 7 THEN NULL ELSE hash(i) %% 100 END, 'n' || hash(i + 1) %% 300, (i * 7919) %% 60000, i / 3,
+		do(fmt.Sprintf(`INSERT INTO t SELECT i, CASE WHEN i %% 101 = 7 THEN NULL ELSE hash(i) %% 100 END, 'n' || hash(i + 1) %% 300, (i * 7919) %% 60000, i / 3,
 			CASE i %% 3 WHEN 0 THEN 0.0 WHEN 1 THEN '-0'::DOUBLE ELSE 5 END
 			FROM range(%d, %d) r(i)`, 20_000*i, 20_000*(i+1)))
-		w.build("t")
 	}
-	w.remove("t", 50, 0)
-	w.removeWhere("t", "k", 33) // a value without a row, whose postings are there
-	return w
-}
-
-// removeWhere deletes the rows in which an INTEGER column has a value.
-func (w *world) removeWhere(table, column string, value int32) {
-	w.t.Helper()
-	tb := w.table(table)
-	plan, err := tb.Plan(w.t.Context(), lake.Ref{}, nil)
+	for _, c := range []string{"k", "name", "u", "zero"} {
+		do("CREATE INDEX ON t (" + c + ")")
+	}
+	store, err := objstore.OpenLocal(dir, objstore.LocalOptions{NoSync: true})
 	if err != nil {
-		w.t.Fatal(err)
+		t.Fatal(err)
+	}
+	table, err := lake.OpenFileCatalog(store).Load(t.Context(), lake.Ident{Namespace: "main", Name: "t"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	plan, err := table.Plan(t.Context(), lake.Ref{}, nil)
+	if err != nil {
+		t.Fatal(err)
 	}
 	gone := map[string]*row.Bitmap{}
 	for i := range plan.Files {
-		r, err := tb.ReadFile(w.t.Context(), &plan.Files[i], []string{column}, lake.Ref{}, false)
+		r, err := table.ReadFile(t.Context(), &plan.Files[i], []string{"k"}, lake.Ref{}, false)
 		if err != nil {
-			w.t.Fatal(err)
+			t.Fatal(err)
 		}
 		set, pos := row.NewBitmap(), int64(0)
 		for r.Next() {
 			c := r.RecordBatch().Column(0).(*array.Int32)
 			for k := range c.Len() {
-				if c.IsValid(k) && c.Value(k) == value {
+				if pos%50 == 0 || c.IsValid(k) && c.Value(k) == 33 {
 					set.Add(pos)
 				}
 				pos++
 			}
 		}
 		if r.Err() != nil {
-			w.t.Fatal(r.Err())
+			t.Fatal(r.Err())
 		}
 		r.Release()
 		gone[plan.Files[i].Path] = set
 	}
-	if _, err := tb.DeleteRows(w.t.Context(), gone); err != nil {
-		w.t.Fatal(err)
+	if _, err := table.DeleteRows(t.Context(), gone); err != nil {
+		t.Fatal(err)
 	}
+	return db
 }
 
 // What is answered from an index alone, and what is not, and that the answers are those of a scan.
 func TestWhatAnIndexAnswersAlone(t *testing.T) {
-	w := facts(t)
+	db := facts(t)
+	ask := func(statement string) string { return answer(t.Context(), db, statement) }
 	const distinct, order, scan = "a row for each value in the index", "the first rows in the order of the index", "read_parquet"
 	for _, c := range []struct{ via, text string }{
 		{distinct, "SELECT DISTINCT k FROM t ORDER BY k"},
@@ -150,11 +136,11 @@ func TestWhatAnIndexAnswersAlone(t *testing.T) {
 		{distinct, "SELECT /*+ index */ count(DISTINCT u) FROM t WHERE u < 5000"},
 		{scan, "SELECT /*+ no_index */ DISTINCT k FROM t ORDER BY k"},
 	} {
-		plan := w.text("EXPLAIN " + c.text)
+		plan := ask("EXPLAIN " + c.text)
 		if !strings.Contains(plan, c.via) || c.via == scan && (strings.Contains(plan, distinct) || strings.Contains(plan, order)) {
 			t.Errorf("%s:\n%s", c.text, plan)
 		}
-		if got, want := w.text(c.text), w.text(strings.Replace(strings.Replace(c.text, "/*+ index */", "", 1), "SELECT", "SELECT /*+ no_index */", 1)); got != want {
+		if got, want := ask(c.text), ask(strings.Replace(strings.Replace(c.text, "/*+ index */", "", 1), "SELECT", "SELECT /*+ no_index */", 1)); got != want {
 			t.Errorf("%s:\n%.1000s\nwithout an index:\n%.1000s", c.text, got, want)
 		}
 	}
