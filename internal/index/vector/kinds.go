@@ -48,43 +48,55 @@ func (b *Builder) newKind() (kindBuilder, error) {
 	return listsBuilder{l}, err
 }
 
-// openKind opens what a head says.
-func openKind(ctx context.Context, f *section.File, h *head, m vec.Metric) (kindReader, error) {
-	differs := func(is int64) error {
-		return errs.Newf(errs.Corrupt, "vector.open", "%d vectors, the head says %d", is, h.Vectors)
+// opened is what the sections of a kind hold.
+type opened struct {
+	flat  *flat.Index
+	graph *graph.Index
+	lists *lists.Index
+}
+
+// openKind opens the sections of the kind that is there.
+func openKind(ctx context.Context, f *section.File) (o *opened, err error) {
+	o = &opened{}
+	for _, s := range f.Sections() {
+		switch {
+		case s.Kind == flat.Positions:
+			o.flat, err = flat.Open(ctx, f)
+			return o, err
+		case s.Kind >= 100 && s.Kind < 200:
+			o.graph, err = graph.Open(ctx, f)
+			return o, err
+		case s.Kind >= 200 && s.Kind < 300:
+			// What is mapped is as good as read. Other artifacts are read by ranges, unless they are small.
+			o.lists, err = lists.Open(ctx, f, lists.OpenOptions{Resident: f.CanMap(ctx) || f.Size() <= smallLists})
+			return o, err
+		}
 	}
+	return nil, errs.New(errs.Unsupported, "vector.open", "the artifact is of a kind that this version does not know")
+}
+
+// as makes the reader that a head asks for.
+func (o *opened) as(h *head, m vec.Metric) (kindReader, error) {
+	differs := func(is int64) (kindReader, error) { return nil, corrupt("%d vectors, the head says %d", is, h.Vectors) }
 	switch {
-	case h.Built == Flat:
+	case o.flat != nil && h.Built == Flat:
+		if int64(o.flat.Len()) != h.Vectors {
+			return differs(int64(o.flat.Len()))
+		}
 		dim := max(h.Dim, 1)
-		x, err := flat.Open(ctx, f, m, dim, h.Rows)
-		if err != nil {
-			return nil, err
+		return flatReader{o.flat, m, dim}, o.flat.As(m, dim, h.Rows)
+	case o.graph != nil && h.Built.graph():
+		if o.graph.Rows() != h.Vectors || o.graph.Dim() != h.Dim || o.graph.Metric() != m {
+			return differs(o.graph.Rows())
 		}
-		if int64(x.Len()) != h.Vectors {
-			return nil, differs(int64(x.Len()))
+		return graphReader{o.graph}, nil
+	case o.lists != nil && h.Built.lists():
+		if o.lists.Rows() != h.Vectors || o.lists.Dim() != h.Dim || o.lists.Metric() != m {
+			return differs(o.lists.Rows())
 		}
-		return flatReader{x, m, dim}, nil
-	case h.Built.graph():
-		x, err := graph.Open(ctx, f)
-		if err != nil {
-			return nil, err
-		}
-		if x.Rows() != h.Vectors {
-			return nil, differs(x.Rows())
-		}
-		return graphReader{x}, nil
-	case h.Built.lists():
-		// What is mapped is as good as read. Other artifacts are read by ranges, unless they are small.
-		x, err := lists.Open(ctx, f, lists.OpenOptions{Resident: f.Mapped() || f.Size() <= smallLists})
-		if err != nil {
-			return nil, err
-		}
-		if x.Rows() != h.Vectors {
-			return nil, differs(x.Rows())
-		}
-		return listsReader{x}, nil
+		return listsReader{o.lists}, nil
 	}
-	return nil, errs.New(errs.Unsupported, "vector.open", "an index of a kind that this version does not know", errs.On(string(h.Built)))
+	return nil, corrupt("the head says %s, the sections are others", h.Built)
 }
 
 const smallLists = 8 << 20

@@ -17,6 +17,8 @@ import (
 	"runtime/debug"
 	"slices"
 
+	"golang.org/x/sync/errgroup"
+
 	"github.com/overlakedb/overlake/internal/errs"
 	"github.com/overlakedb/overlake/internal/index/vector/flat"
 	"github.com/overlakedb/overlake/internal/index/vector/section"
@@ -94,6 +96,7 @@ type Reader struct {
 	metric vec.Metric
 	others []uint32
 	kind   kindReader
+	mapped bool
 }
 
 // Open opens an artifact of the given size.
@@ -104,41 +107,64 @@ func Open(ctx context.Context, src section.Source, size int64) (r *Reader, err e
 		return nil, err
 	}
 	r = &Reader{file: f}
-	text, err := f.Load(ctx, headSection)
-	if err != nil {
+	// All sections at once: of a store far away each round counts.
+	g, gctx := errgroup.WithContext(ctx)
+	g.Go(func() (err error) {
+		defer guard("vector.open", &err)()
+		return r.openHead(gctx)
+	})
+	g.Go(func() error {
+		b, err := f.Load(gctx, othersSection)
+		if err == nil {
+			r.others, err = section.View[uint32](b)
+		}
+		return err
+	})
+	var opened *opened
+	g.Go(func() (err error) {
+		defer guard("vector.open", &err)()
+		opened, err = openKind(gctx, f)
+		return err
+	})
+	if err := g.Wait(); err != nil {
 		return nil, err
 	}
-	bad := func(format string, args ...any) (*Reader, error) {
-		return nil, errs.Newf(errs.Corrupt, "vector.open", format, args...)
+	h := &r.head
+	for _, p := range r.others {
+		if int64(p) >= h.Rows {
+			return nil, corrupt("row %d of %d", p, h.Rows)
+		}
+	}
+	if r.kind, err = opened.as(h, r.metric); err != nil {
+		return nil, err
+	}
+	r.mapped = f.CanMap(ctx)
+	return r, nil
+}
+
+func corrupt(format string, args ...any) error {
+	return errs.Newf(errs.Corrupt, "vector.open", format, args...)
+}
+
+// openHead reads and checks the head.
+func (r *Reader) openHead(ctx context.Context) error {
+	text, err := r.file.Load(ctx, headSection)
+	if err != nil {
+		return err
 	}
 	if err := json.Unmarshal(text, &r.head); err != nil {
-		return bad("the head is no JSON: %v", err)
+		return corrupt("the head is no JSON: %v", err)
 	}
 	h := &r.head
 	m, ok := ParseMetric(h.Metric)
 	if !ok || !IsKind(string(h.Kind)) || !IsKind(string(h.Built)) {
-		return nil, errs.Newf(errs.Unsupported, "vector.open", "an index of kind %q by %q", h.Built, h.Metric)
+		return errs.Newf(errs.Unsupported, "vector.open", "an index of kind %q by %q", h.Built, h.Metric)
 	}
 	r.metric = m
 	if h.Rows < 0 || h.Rows > math.MaxUint32 || h.Vectors < 0 || h.Nulls < 0 || h.Zeros < 0 || h.Vectors > h.Rows || h.Dim < 0 || h.Dim == 0 && h.Vectors > 0 {
-		return bad("the head counts %d vectors in %d rows", h.Vectors, h.Rows)
+		return corrupt("the head counts %d vectors in %d rows", h.Vectors, h.Rows)
 	}
-	b, err := f.Load(ctx, othersSection)
-	if err != nil {
-		return nil, err
-	}
-	if r.others, err = section.View[uint32](b); err != nil {
-		return nil, err
-	}
-	for _, p := range r.others {
-		if int64(p) >= h.Rows {
-			return bad("row %d of %d", p, h.Rows)
-		}
-	}
-	if r.kind, err = openKind(ctx, f, h, m); err != nil {
-		return nil, err
-	}
-	return r, nil
+	return nil
 }
 
 // Stats describe the artifact.
@@ -164,7 +190,7 @@ func (r *Reader) Exact() bool { return r.kind.exact() }
 // Memory is what the reader holds in bytes, without what is mapped.
 func (r *Reader) Memory() int64 {
 	n := int64(4*len(r.others)) + 4096
-	if !r.file.Mapped() {
+	if !r.mapped {
 		n += r.kind.memory()
 	}
 	return n

@@ -10,6 +10,8 @@ import (
 	"math"
 	"slices"
 
+	"golang.org/x/sync/errgroup"
+
 	"github.com/overlakedb/overlake/internal/errs"
 	"github.com/overlakedb/overlake/internal/index/vector/section"
 	"github.com/overlakedb/overlake/internal/vec"
@@ -39,31 +41,39 @@ type Index struct {
 	rows      []float32
 }
 
-// Open opens the sections of an artifact whose positions are below rows.
-func Open(ctx context.Context, f *section.File, metric vec.Metric, dim int, rows int64) (*Index, error) {
-	x := &Index{metric: metric, dim: dim}
-	b, err := f.Load(ctx, Positions)
-	if err != nil {
-		return nil, err
-	}
-	if x.positions, err = section.View[uint32](b); err != nil {
-		return nil, err
-	}
-	if b, err = f.Load(ctx, Vectors); err != nil {
-		return nil, err
-	}
-	if x.rows, err = section.View[float32](b); err != nil {
-		return nil, err
-	}
+// Open opens the sections of an artifact. What they mean is for As to say.
+func Open(ctx context.Context, f *section.File) (*Index, error) {
+	x := &Index{}
+	g, ctx := errgroup.WithContext(ctx)
+	g.Go(func() error {
+		b, err := f.Load(ctx, Positions)
+		if err == nil {
+			x.positions, err = section.View[uint32](b)
+		}
+		return err
+	})
+	g.Go(func() error {
+		b, err := f.Load(ctx, Vectors)
+		if err == nil {
+			x.rows, err = section.View[float32](b)
+		}
+		return err
+	})
+	return x, g.Wait()
+}
+
+// As checks that there are vectors of dim elements at positions below rows, to be compared by a metric.
+func (x *Index) As(metric vec.Metric, dim int, rows int64) error {
+	x.metric, x.dim = metric, dim
 	if dim < 1 || len(x.rows)%dim != 0 || len(x.rows)/dim != len(x.positions) {
-		return nil, errs.Newf(errs.Corrupt, "flat.open", "%d elements are not %d vectors of %d", len(x.rows), len(x.positions), dim)
+		return errs.Newf(errs.Corrupt, "flat.open", "%d elements are not %d vectors of %d", len(x.rows), len(x.positions), dim)
 	}
 	for i, p := range x.positions {
 		if int64(p) >= rows || i > 0 && p <= x.positions[i-1] {
-			return nil, errs.Newf(errs.Corrupt, "flat.open", "position %d of %d rows", p, rows)
+			return errs.Newf(errs.Corrupt, "flat.open", "position %d of %d rows", p, rows)
 		}
 	}
-	return x, nil
+	return nil
 }
 
 // Len is the number of vectors.

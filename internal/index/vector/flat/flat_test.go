@@ -45,7 +45,11 @@ func open(b []byte, m vec.Metric, dim int, rows int64) (*flat.Index, error) {
 	if err != nil {
 		return nil, err
 	}
-	return flat.Open(context.Background(), f, m, dim, rows)
+	x, err := flat.Open(context.Background(), f)
+	if err != nil {
+		return nil, err
+	}
+	return x, x.As(m, dim, rows)
 }
 
 // TestSearchSortsEverything compares with all distances sorted, over whole numbers, so that ties are many.

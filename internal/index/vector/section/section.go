@@ -15,6 +15,7 @@ import (
 	"io"
 	"math"
 	"runtime"
+	"runtime/debug"
 	"slices"
 	"sync"
 	"unsafe"
@@ -174,6 +175,8 @@ type File struct {
 type mappings struct {
 	mu    sync.Mutex
 	unmap []func()
+	once  sync.Once
+	can   bool
 }
 
 func (m *mappings) release() {
@@ -286,12 +289,19 @@ func (f *File) Find(kind Kind) (Section, bool) {
 
 // Load gives a section whole, mapped where the source can, and checks it; Corrupt when it is not there. What is read
 // begins at a multiple of 64 in memory.
-func (f *File) Load(ctx context.Context, kind Kind) ([]byte, error) {
+func (f *File) Load(ctx context.Context, kind Kind) (b []byte, err error) {
 	s, ok := f.Find(kind)
 	if !ok {
 		return nil, corrupt("section %d is missing", kind)
 	}
-	b, err := f.mapped(ctx, s)
+	// Of a mapped file that was cut short meanwhile, reading the end is a fault of the processor.
+	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
+	defer func() {
+		if x := recover(); x != nil {
+			b, err = nil, corrupt("section %d cannot be read: %v", kind, x)
+		}
+	}()
+	b, err = f.mapped(ctx, s)
 	if b == nil && err == nil {
 		b, err = f.read(ctx, s)
 	}
@@ -323,11 +333,17 @@ func (f *File) mapped(ctx context.Context, s Section) ([]byte, error) {
 	return b, nil
 }
 
-// Mapped tells whether some of what Load gave is mapped: then it is the system that holds it in memory, or does not.
-func (f *File) Mapped() bool {
-	f.maps.mu.Lock()
-	defer f.maps.mu.Unlock()
-	return len(f.maps.unmap) > 0
+// CanMap tells whether sections are mapped: then it is the system that holds them in memory, or does not.
+func (f *File) CanMap(ctx context.Context) bool {
+	f.maps.once.Do(func() {
+		for _, s := range f.table {
+			if b, err := f.mapped(ctx, s); b != nil && err == nil {
+				f.maps.can = true
+				return
+			}
+		}
+	})
+	return f.maps.can
 }
 
 func (f *File) read(ctx context.Context, s Section) ([]byte, error) {
