@@ -33,6 +33,8 @@ type IndexProgress struct {
 	Files, FilesDone int
 	Rows, RowsDone   int64
 	Bytes            int64 // of index so far
+	// Vectors are those that the index at work is to hold, once all of them were read; VectorsDone found their place in it.
+	Vectors, VectorsDone int64
 }
 
 // Index is an index of a table with what it covers of the current snapshot. Files that it does not cover are scanned.

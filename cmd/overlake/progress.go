@@ -52,6 +52,11 @@ func (b *bar) at(done, total int64) {
 
 // build draws the state of an index build.
 func (b *bar) build(x overlake.IndexProgress) {
+	if x.Vectors > 0 {
+		b.unit = fmt.Sprintf("vectors in the index, %d of %d files", x.FilesDone, x.Files)
+		b.at(x.VectorsDone, x.Vectors)
+		return
+	}
 	b.unit = fmt.Sprintf("rows, %d of %d files", x.FilesDone, x.Files)
 	b.at(x.RowsDone, x.Rows)
 }

@@ -49,6 +49,8 @@ type Progress struct {
 	Files, FilesDone int   // data files that some index did not cover
 	Rows, RowsDone   int64 // of these files
 	Bytes            int64 // of artifacts so far
+	// Vectors are those that the index at work is to hold, once all of them were read; VectorsDone found their place in it.
+	Vectors, VectorsDone int64
 }
 
 // BuildOptions of one build. The zero value builds all indexes.
@@ -248,6 +250,7 @@ func (b *build) group(ctx context.Context, g []missingFile) error {
 		return err
 	}
 	b.report.FilesDone += len(g)
+	b.report.Vectors, b.report.VectorsDone = 0, 0
 	b.report.Bytes = bu.base + bu.w.Offset()
 	b.tell()
 	if bu.w.Offset() >= bundleBytes || time.Since(bu.begun) >= bundleTime {
@@ -379,7 +382,11 @@ func (b *build) maker(d, at int, rows int64, names *[]string) (*maker, error) {
 	if OfVectors(def.Kind) {
 		f := b.schema.Field(slices.IndexFunc(b.schema.Fields(), func(f arrow.Field) bool { return datafile.FieldID(f) == def.Columns[0] }))
 		x, err := vector.NewBuilder(vector.Options{Kind: vector.Kind(def.Kind), Params: def.Params, Dim: dimensions(f), Rows: rows, Memory: b.o.set.vectorMemory / int64(at),
-			Spill: func() (vector.SpillFile, error) { return b.o.spill() }})
+			Spill: func() (vector.SpillFile, error) { return b.o.spill() },
+			Progress: func(done, total int64) {
+				b.report.VectorsDone, b.report.Vectors = done, total
+				b.tell()
+			}})
 		if err != nil {
 			return nil, err
 		}
