@@ -206,7 +206,7 @@ func (x *Index) walk(ctx context.Context, s *scratch, p *Params, f *filter, way 
 		return nil, false, err
 	}
 	hits = x.hits(s, p, f, x.exact != nil)
-	return hits, p.Within != 0 || len(hits) >= min(p.K, int(f.count)), nil
+	return hits, p.Within != 0 || len(hits) >= p.K, nil
 }
 
 // descend goes down to level 0 and gives a near node there.
