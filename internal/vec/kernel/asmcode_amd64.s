@@ -37,61 +37,54 @@ DATA counts<>+8(SB)/8, $0x0403030203020201
 GLOBL counts<>(SB), RODATA|NOPTR, $16
 
 // func dotU8AVX512(query *int8, rows *byte, ids *uint32, n int, stride int, out *int32)
-// Requires: AVX, AVX2, AVX512F, MMX+
-TEXT ·dotU8AVX512(SB), $0-48
+// Requires: AVX, AVX2, AVX512F, AVX512VNNI, MMX+
+TEXT ·dotU8AVX512(SB), $8-48
 	MOVQ  query+0(FP), AX
 	MOVQ  ids+16(FP), CX
-	MOVQ  n+24(FP), DX
-	MOVQ  out+40(FP), BX
-	MOVQ  stride+32(FP), SI
+	MOVQ  out+40(FP), DX
+	MOVQ  stride+32(FP), DI
+	MOVQ  n+24(FP), BX
+	SHRQ  $0x02, BX
+	MOVQ  BX, SI
+	SHLQ  $0x02, SI
 	TESTQ CX, CX
-	JZ    inorder2
+	JZ    inorder4
 
-	// Four rows of the list at once.
-four1:
-	CMPQ  DX, $0x04
-	JL    one4
-	MOVQ  rows+8(FP), DI
-	MOVL  (CX), R8
-	IMULQ stride+32(FP), R8
-	ADDQ  DI, R8
-	MOVL  4(CX), R9
-	IMULQ stride+32(FP), R9
-	ADDQ  DI, R9
-	MOVL  8(CX), R10
-	IMULQ stride+32(FP), R10
-	ADDQ  DI, R10
-	MOVL  12(CX), R11
-	IMULQ stride+32(FP), R11
-	ADDQ  DI, R11
-	CMPQ  stride+32(FP), $0x00000400
-	JL    ready3
-	MOVQ  R8, R12
-	MOVQ  R9, R13
-	MOVQ  R10, R14
-	MOVQ  R11, R15
-	CMPQ  DX, $+5
-	JL    asked9
-	MOVL  16(CX), R12
-	IMULQ stride+32(FP), R12
-	ADDQ  DI, R12
-	CMPQ  DX, $+6
-	JL    asked9
-	MOVL  20(CX), R13
-	IMULQ stride+32(FP), R13
-	ADDQ  DI, R13
-	CMPQ  DX, $+7
-	JL    asked9
-	MOVL  24(CX), R14
-	IMULQ stride+32(FP), R14
-	ADDQ  DI, R14
-	CMPQ  DX, $+8
-	JL    asked9
-	MOVL  28(CX), R15
-	IMULQ stride+32(FP), R15
-	ADDQ  DI, R15
+	// Rows of the list.
+	TESTQ BX, BX
+	JZ    one5
 
-asked9:
+quarters1:
+	MOVL   (CX), R9
+	IMULQ  stride+32(FP), R9
+	ADDQ   rows+8(FP), R9
+	MOVL   (CX)(SI*1), R10
+	IMULQ  stride+32(FP), R10
+	ADDQ   rows+8(FP), R10
+	MOVL   (CX)(SI*2), R11
+	IMULQ  stride+32(FP), R11
+	ADDQ   rows+8(FP), R11
+	LEAQ   (SI)(SI*2), R8
+	MOVL   (CX)(R8*1), R12
+	IMULQ  stride+32(FP), R12
+	ADDQ   rows+8(FP), R12
+	CMPQ   stride+32(FP), $0x00000400
+	JL     ready2
+	CMPQ   BX, $0x01
+	JE     ready2
+	MOVL   4(CX), R13
+	IMULQ  stride+32(FP), R13
+	ADDQ   rows+8(FP), R13
+	MOVL   4(CX)(SI*1), R14
+	IMULQ  stride+32(FP), R14
+	ADDQ   rows+8(FP), R14
+	MOVL   4(CX)(SI*2), R15
+	IMULQ  stride+32(FP), R15
+	ADDQ   rows+8(FP), R15
+	LEAQ   (SI)(SI*2), R8
+	MOVL   4(CX)(R8*1), BP
+	IMULQ  stride+32(FP), BP
+	ADDQ   rows+8(FP), BP
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
@@ -100,71 +93,65 @@ asked9:
 	VPXORD Z5, Z5, Z5
 	VPXORD Z6, Z6, Z6
 	VPXORD Z7, Z7, Z7
-	MOVQ   $0x00000080, DI
-	CMPQ   DI, SI
-	JG     over10
+	MOVQ   $0x00000080, R8
 
-asking11:
-	VMOVUPS    -128(AX)(DI*1), Z8
-	VMOVDQU64  -128(R8)(DI*1), Z9
+asking10:
+	VMOVUPS    -128(AX)(R8*1), Z8
+	VMOVDQU64  -128(R9)(R8*1), Z9
 	VPDPBUSD   Z8, Z9, Z0
-	VMOVDQU64  -128(R9)(DI*1), Z9
+	VMOVDQU64  -128(R10)(R8*1), Z9
 	VPDPBUSD   Z8, Z9, Z2
-	VMOVDQU64  -128(R10)(DI*1), Z9
+	VMOVDQU64  -128(R11)(R8*1), Z9
 	VPDPBUSD   Z8, Z9, Z4
-	VMOVDQU64  -128(R11)(DI*1), Z9
+	VMOVDQU64  -128(R12)(R8*1), Z9
 	VPDPBUSD   Z8, Z9, Z6
-	PREFETCHT0 -128(R12)(DI*1)
-	PREFETCHT0 -128(R13)(DI*1)
-	PREFETCHT0 -128(R14)(DI*1)
-	PREFETCHT0 -128(R15)(DI*1)
-	VMOVUPS    -64(AX)(DI*1), Z8
-	VMOVDQU64  -64(R8)(DI*1), Z9
+	PREFETCHT0 -128(R13)(R8*1)
+	PREFETCHT0 -128(R14)(R8*1)
+	PREFETCHT0 -128(R15)(R8*1)
+	PREFETCHT0 -128(BP)(R8*1)
+	VMOVUPS    -64(AX)(R8*1), Z8
+	VMOVDQU64  -64(R9)(R8*1), Z9
 	VPDPBUSD   Z8, Z9, Z1
-	VMOVDQU64  -64(R9)(DI*1), Z9
+	VMOVDQU64  -64(R10)(R8*1), Z9
 	VPDPBUSD   Z8, Z9, Z3
-	VMOVDQU64  -64(R10)(DI*1), Z9
+	VMOVDQU64  -64(R11)(R8*1), Z9
 	VPDPBUSD   Z8, Z9, Z5
-	VMOVDQU64  -64(R11)(DI*1), Z9
+	VMOVDQU64  -64(R12)(R8*1), Z9
 	VPDPBUSD   Z8, Z9, Z7
-	PREFETCHT0 -64(R12)(DI*1)
-	PREFETCHT0 -64(R13)(DI*1)
-	PREFETCHT0 -64(R14)(DI*1)
-	PREFETCHT0 -64(R15)(DI*1)
-	ADDQ       $+128, DI
-	CMPQ       DI, SI
-	JG         over10
-	CMPQ       DI, $0x00000200
-	JLE        asking11
+	PREFETCHT0 -64(R13)(R8*1)
+	PREFETCHT0 -64(R14)(R8*1)
+	PREFETCHT0 -64(R15)(R8*1)
+	PREFETCHT0 -64(BP)(R8*1)
+	ADDQ       $+128, R8
+	CMPQ       R8, $0x00000200
+	JLE        asking10
 
-loop12:
-	VMOVUPS   -128(AX)(DI*1), Z8
-	VMOVDQU64 -128(R8)(DI*1), Z9
+loop11:
+	VMOVUPS   -128(AX)(R8*1), Z8
+	VMOVDQU64 -128(R9)(R8*1), Z9
 	VPDPBUSD  Z8, Z9, Z0
-	VMOVDQU64 -128(R9)(DI*1), Z9
+	VMOVDQU64 -128(R10)(R8*1), Z9
 	VPDPBUSD  Z8, Z9, Z2
-	VMOVDQU64 -128(R10)(DI*1), Z9
+	VMOVDQU64 -128(R11)(R8*1), Z9
 	VPDPBUSD  Z8, Z9, Z4
-	VMOVDQU64 -128(R11)(DI*1), Z9
+	VMOVDQU64 -128(R12)(R8*1), Z9
 	VPDPBUSD  Z8, Z9, Z6
-	VMOVUPS   -64(AX)(DI*1), Z8
-	VMOVDQU64 -64(R8)(DI*1), Z9
+	VMOVUPS   -64(AX)(R8*1), Z8
+	VMOVDQU64 -64(R9)(R8*1), Z9
 	VPDPBUSD  Z8, Z9, Z1
-	VMOVDQU64 -64(R9)(DI*1), Z9
+	VMOVDQU64 -64(R10)(R8*1), Z9
 	VPDPBUSD  Z8, Z9, Z3
-	VMOVDQU64 -64(R10)(DI*1), Z9
+	VMOVDQU64 -64(R11)(R8*1), Z9
 	VPDPBUSD  Z8, Z9, Z5
-	VMOVDQU64 -64(R11)(DI*1), Z9
+	VMOVDQU64 -64(R12)(R8*1), Z9
 	VPDPBUSD  Z8, Z9, Z7
-	ADDQ      $+128, DI
-	CMPQ      DI, SI
-	JLE       loop12
+	ADDQ      $+128, R8
+	CMPQ      R8, DI
+	JLE       loop11
+	SUBQ      $+128, R8
+	JMP       summed3
 
-over10:
-	SUBQ $+128, DI
-	JMP  summed8
-
-ready3:
+ready2:
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
@@ -173,54 +160,54 @@ ready3:
 	VPXORD Z5, Z5, Z5
 	VPXORD Z6, Z6, Z6
 	VPXORD Z7, Z7, Z7
-	MOVQ   $0x00000080, DI
-	CMPQ   DI, SI
-	JG     over13
+	MOVQ   $0x00000080, R8
+	CMPQ   R8, DI
+	JG     over12
 
-loop14:
-	VMOVUPS   -128(AX)(DI*1), Z8
-	VMOVDQU64 -128(R8)(DI*1), Z9
+loop13:
+	VMOVUPS   -128(AX)(R8*1), Z8
+	VMOVDQU64 -128(R9)(R8*1), Z9
 	VPDPBUSD  Z8, Z9, Z0
-	VMOVDQU64 -128(R9)(DI*1), Z9
+	VMOVDQU64 -128(R10)(R8*1), Z9
 	VPDPBUSD  Z8, Z9, Z2
-	VMOVDQU64 -128(R10)(DI*1), Z9
+	VMOVDQU64 -128(R11)(R8*1), Z9
 	VPDPBUSD  Z8, Z9, Z4
-	VMOVDQU64 -128(R11)(DI*1), Z9
+	VMOVDQU64 -128(R12)(R8*1), Z9
 	VPDPBUSD  Z8, Z9, Z6
-	VMOVUPS   -64(AX)(DI*1), Z8
-	VMOVDQU64 -64(R8)(DI*1), Z9
+	VMOVUPS   -64(AX)(R8*1), Z8
+	VMOVDQU64 -64(R9)(R8*1), Z9
 	VPDPBUSD  Z8, Z9, Z1
-	VMOVDQU64 -64(R9)(DI*1), Z9
+	VMOVDQU64 -64(R10)(R8*1), Z9
 	VPDPBUSD  Z8, Z9, Z3
-	VMOVDQU64 -64(R10)(DI*1), Z9
+	VMOVDQU64 -64(R11)(R8*1), Z9
 	VPDPBUSD  Z8, Z9, Z5
-	VMOVDQU64 -64(R11)(DI*1), Z9
+	VMOVDQU64 -64(R12)(R8*1), Z9
 	VPDPBUSD  Z8, Z9, Z7
-	ADDQ      $+128, DI
-	CMPQ      DI, SI
-	JLE       loop14
+	ADDQ      $+128, R8
+	CMPQ      R8, DI
+	JLE       loop13
 
-over13:
-	SUBQ $+128, DI
+over12:
+	SUBQ $+128, R8
 
-summed8:
-chunk15:
-	ADDQ      $+64, DI
-	CMPQ      DI, SI
-	JG        chunks16
-	VMOVUPS   -64(AX)(DI*1), Z8
-	VMOVDQU64 -64(R8)(DI*1), Z9
+summed3:
+chunk14:
+	ADDQ      $+64, R8
+	CMPQ      R8, DI
+	JG        chunks15
+	VMOVUPS   -64(AX)(R8*1), Z8
+	VMOVDQU64 -64(R9)(R8*1), Z9
 	VPDPBUSD  Z8, Z9, Z0
-	VMOVDQU64 -64(R9)(DI*1), Z9
+	VMOVDQU64 -64(R10)(R8*1), Z9
 	VPDPBUSD  Z8, Z9, Z2
-	VMOVDQU64 -64(R10)(DI*1), Z9
+	VMOVDQU64 -64(R11)(R8*1), Z9
 	VPDPBUSD  Z8, Z9, Z4
-	VMOVDQU64 -64(R11)(DI*1), Z9
+	VMOVDQU64 -64(R12)(R8*1), Z9
 	VPDPBUSD  Z8, Z9, Z6
-	JMP       chunk15
+	JMP       chunk14
 
-chunks16:
-	SUBQ          $+64, DI
+chunks15:
+	SUBQ          $+64, R8
 	VPADDD        Z1, Z0, Z0
 	VPADDD        Z3, Z2, Z2
 	VPADDD        Z5, Z4, Z4
@@ -238,29 +225,33 @@ chunks16:
 	VPHADDD       Y1, Y0, Y0
 	VEXTRACTI128  $0x01, Y0, X1
 	VPADDD        X1, X0, X1
-	VMOVDQU       X1, (BX)
-	ADDQ          $0x10, BX
-	SUBQ          $0x04, DX
-	ADDQ          $0x10, CX
-	JMP           four1
+	VMOVD         X1, (DX)
+	VPEXTRD       $0x01, X1, (DX)(SI*1)
+	VPEXTRD       $0x02, X1, (DX)(SI*2)
+	LEAQ          (SI)(SI*2), R8
+	VPEXTRD       $0x03, X1, (DX)(R8*1)
+	ADDQ          $0x04, DX
+	ADDQ          $0x04, CX
+	DECQ          BX
+	JNZ           quarters1
+	LEAQ          (SI)(SI*2), R8
+	ADDQ          R8, CX
+	ADDQ          R8, DX
+	JMP           one5
 
 	// Rows in order.
-inorder2:
-	MOVQ  rows+8(FP), R11
-	MOVQ  DX, R12
-	SHRQ  $0x02, R12
-	JZ    over18
-	MOVQ  R12, R13
-	IMULQ SI, R13
-	MOVQ  R11, R8
-	LEAQ  (R8)(R13*1), R9
-	LEAQ  (R9)(R13*1), R10
-	LEAQ  (R10)(R13*1), R11
-	MOVQ  R12, R13
-	SHLQ  $0x02, R13
-	LEAQ  (R13)(R13*2), R14
+inorder4:
+	MOVQ  rows+8(FP), R12
+	TESTQ BX, BX
+	JZ    over17
+	MOVQ  BX, R8
+	IMULQ DI, R8
+	MOVQ  R12, R9
+	LEAQ  (R9)(R8*1), R10
+	LEAQ  (R10)(R8*1), R11
+	LEAQ  (R11)(R8*1), R12
 
-quarters17:
+quarters16:
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
@@ -269,53 +260,53 @@ quarters17:
 	VPXORD Z5, Z5, Z5
 	VPXORD Z6, Z6, Z6
 	VPXORD Z7, Z7, Z7
-	MOVQ   $0x00000080, DI
-	CMPQ   DI, SI
-	JG     over19
+	MOVQ   $0x00000080, R8
+	CMPQ   R8, DI
+	JG     over18
 
-loop20:
-	VMOVUPS   -128(AX)(DI*1), Z8
-	VMOVDQU64 -128(R8)(DI*1), Z9
+loop19:
+	VMOVUPS   -128(AX)(R8*1), Z8
+	VMOVDQU64 -128(R9)(R8*1), Z9
 	VPDPBUSD  Z8, Z9, Z0
-	VMOVDQU64 -128(R9)(DI*1), Z9
+	VMOVDQU64 -128(R10)(R8*1), Z9
 	VPDPBUSD  Z8, Z9, Z2
-	VMOVDQU64 -128(R10)(DI*1), Z9
+	VMOVDQU64 -128(R11)(R8*1), Z9
 	VPDPBUSD  Z8, Z9, Z4
-	VMOVDQU64 -128(R11)(DI*1), Z9
+	VMOVDQU64 -128(R12)(R8*1), Z9
 	VPDPBUSD  Z8, Z9, Z6
-	VMOVUPS   -64(AX)(DI*1), Z8
-	VMOVDQU64 -64(R8)(DI*1), Z9
+	VMOVUPS   -64(AX)(R8*1), Z8
+	VMOVDQU64 -64(R9)(R8*1), Z9
 	VPDPBUSD  Z8, Z9, Z1
-	VMOVDQU64 -64(R9)(DI*1), Z9
+	VMOVDQU64 -64(R10)(R8*1), Z9
 	VPDPBUSD  Z8, Z9, Z3
-	VMOVDQU64 -64(R10)(DI*1), Z9
+	VMOVDQU64 -64(R11)(R8*1), Z9
 	VPDPBUSD  Z8, Z9, Z5
-	VMOVDQU64 -64(R11)(DI*1), Z9
+	VMOVDQU64 -64(R12)(R8*1), Z9
 	VPDPBUSD  Z8, Z9, Z7
-	ADDQ      $+128, DI
-	CMPQ      DI, SI
-	JLE       loop20
+	ADDQ      $+128, R8
+	CMPQ      R8, DI
+	JLE       loop19
 
-over19:
-	SUBQ $+128, DI
+over18:
+	SUBQ $+128, R8
 
-chunk21:
-	ADDQ      $+64, DI
-	CMPQ      DI, SI
-	JG        chunks22
-	VMOVUPS   -64(AX)(DI*1), Z8
-	VMOVDQU64 -64(R8)(DI*1), Z9
+chunk20:
+	ADDQ      $+64, R8
+	CMPQ      R8, DI
+	JG        chunks21
+	VMOVUPS   -64(AX)(R8*1), Z8
+	VMOVDQU64 -64(R9)(R8*1), Z9
 	VPDPBUSD  Z8, Z9, Z0
-	VMOVDQU64 -64(R9)(DI*1), Z9
+	VMOVDQU64 -64(R10)(R8*1), Z9
 	VPDPBUSD  Z8, Z9, Z2
-	VMOVDQU64 -64(R10)(DI*1), Z9
+	VMOVDQU64 -64(R11)(R8*1), Z9
 	VPDPBUSD  Z8, Z9, Z4
-	VMOVDQU64 -64(R11)(DI*1), Z9
+	VMOVDQU64 -64(R12)(R8*1), Z9
 	VPDPBUSD  Z8, Z9, Z6
-	JMP       chunk21
+	JMP       chunk20
 
-chunks22:
-	SUBQ          $+64, DI
+chunks21:
+	SUBQ          $+64, R8
 	VPADDD        Z1, Z0, Z0
 	VPADDD        Z3, Z2, Z2
 	VPADDD        Z5, Z4, Z4
@@ -333,79 +324,82 @@ chunks22:
 	VPHADDD       Y1, Y0, Y0
 	VEXTRACTI128  $0x01, Y0, X1
 	VPADDD        X1, X0, X1
-	VMOVD         X1, (BX)
-	VPEXTRD       $0x01, X1, (BX)(R13*1)
-	VPEXTRD       $0x02, X1, (BX)(R13*2)
-	VPEXTRD       $0x03, X1, (BX)(R14*1)
-	ADDQ          $0x04, BX
-	ADDQ          SI, R8
-	ADDQ          SI, R9
-	ADDQ          SI, R10
-	ADDQ          SI, R11
-	DECQ          R12
-	JNZ           quarters17
-	ADDQ          R14, BX
-	ANDQ          $0x03, DX
+	VMOVD         X1, (DX)
+	VPEXTRD       $0x01, X1, (DX)(SI*1)
+	VPEXTRD       $0x02, X1, (DX)(SI*2)
+	LEAQ          (SI)(SI*2), R8
+	VPEXTRD       $0x03, X1, (DX)(R8*1)
+	ADDQ          $0x04, DX
+	ADDQ          DI, R9
+	ADDQ          DI, R10
+	ADDQ          DI, R11
+	ADDQ          DI, R12
+	DECQ          BX
+	JNZ           quarters16
+	LEAQ          (SI)(SI*2), R8
+	ADDQ          R8, DX
 
-over18:
-	SUBQ SI, R11
+over17:
+	SUBQ DI, R12
 
 	// What is left, row by row.
-one4:
-	TESTQ DX, DX
-	JZ    done7
+one5:
+	MOVQ n+24(FP), BX
+	ANDQ $0x03, BX
+
+again22:
+	JZ    done8
 	TESTQ CX, CX
-	JZ    oneinorder5
-	MOVQ  rows+8(FP), DI
-	MOVL  (CX), R11
-	IMULQ stride+32(FP), R11
-	ADDQ  DI, R11
+	JZ    oneinorder6
+	MOVL  (CX), R12
+	IMULQ stride+32(FP), R12
+	ADDQ  rows+8(FP), R12
 	ADDQ  $0x04, CX
-	JMP   oneready6
+	JMP   oneready7
 
-oneinorder5:
-	ADDQ stride+32(FP), R11
+oneinorder6:
+	ADDQ stride+32(FP), R12
 
-oneready6:
+oneready7:
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
 	VPXORD Z3, Z3, Z3
-	MOVQ   $0x00000100, DI
-	CMPQ   DI, SI
+	MOVQ   $0x00000100, R8
+	CMPQ   R8, DI
 	JG     over23
 
 loop24:
-	VMOVUPS   -256(AX)(DI*1), Z4
-	VMOVDQU64 -256(R11)(DI*1), Z5
+	VMOVUPS   -256(AX)(R8*1), Z4
+	VMOVDQU64 -256(R12)(R8*1), Z5
 	VPDPBUSD  Z4, Z5, Z0
-	VMOVUPS   -192(AX)(DI*1), Z4
-	VMOVDQU64 -192(R11)(DI*1), Z5
+	VMOVUPS   -192(AX)(R8*1), Z4
+	VMOVDQU64 -192(R12)(R8*1), Z5
 	VPDPBUSD  Z4, Z5, Z1
-	VMOVUPS   -128(AX)(DI*1), Z4
-	VMOVDQU64 -128(R11)(DI*1), Z5
+	VMOVUPS   -128(AX)(R8*1), Z4
+	VMOVDQU64 -128(R12)(R8*1), Z5
 	VPDPBUSD  Z4, Z5, Z2
-	VMOVUPS   -64(AX)(DI*1), Z4
-	VMOVDQU64 -64(R11)(DI*1), Z5
+	VMOVUPS   -64(AX)(R8*1), Z4
+	VMOVDQU64 -64(R12)(R8*1), Z5
 	VPDPBUSD  Z4, Z5, Z3
-	ADDQ      $+256, DI
-	CMPQ      DI, SI
+	ADDQ      $+256, R8
+	CMPQ      R8, DI
 	JLE       loop24
 
 over23:
-	SUBQ $+256, DI
+	SUBQ $+256, R8
 
 chunk25:
-	ADDQ      $+64, DI
-	CMPQ      DI, SI
+	ADDQ      $+64, R8
+	CMPQ      R8, DI
 	JG        chunks26
-	VMOVUPS   -64(AX)(DI*1), Z4
-	VMOVDQU64 -64(R11)(DI*1), Z5
+	VMOVUPS   -64(AX)(R8*1), Z4
+	VMOVDQU64 -64(R12)(R8*1), Z5
 	VPDPBUSD  Z4, Z5, Z0
 	JMP       chunk25
 
 chunks26:
-	SUBQ          $+64, DI
+	SUBQ          $+64, R8
 	VPADDD        Z2, Z0, Z0
 	VPADDD        Z3, Z1, Z1
 	VPADDD        Z1, Z0, Z0
@@ -415,74 +409,67 @@ chunks26:
 	VPADDD        X0, X1, X0
 	VPHADDD       X0, X0, X0
 	VPHADDD       X0, X0, X0
-	VMOVD         X0, (BX)
-	ADDQ          $0x04, BX
-	DECQ          DX
-	JMP           one4
+	VMOVD         X0, (DX)
+	ADDQ          $0x04, DX
+	DECQ          BX
+	JMP           again22
 
-done7:
+done8:
 	VZEROUPPER
 	RET
 
 // func dot4AVX512(query *int8, rows *byte, ids *uint32, n int, stride int, out *int32, levels *[16]byte)
-// Requires: AVX, AVX2, AVX512F, AVX512VBMI, MMX+
-TEXT ·dot4AVX512(SB), $0-56
+// Requires: AVX, AVX2, AVX512F, AVX512VBMI, AVX512VNNI, MMX+
+TEXT ·dot4AVX512(SB), $8-56
 	MOVQ            query+0(FP), AX
 	MOVQ            ids+16(FP), CX
-	MOVQ            n+24(FP), DX
-	MOVQ            out+40(FP), BX
-	MOVQ            stride+32(FP), SI
-	MOVQ            levels+48(FP), DI
-	VBROADCASTI32X4 (DI), Z0
+	MOVQ            out+40(FP), DX
+	MOVQ            stride+32(FP), DI
+	MOVQ            levels+48(FP), BX
+	VBROADCASTI32X4 (BX), Z0
 	VMOVDQU64       nibbles<>+0(SB), Z1
+	MOVQ            n+24(FP), BX
+	SHRQ            $0x02, BX
+	MOVQ            BX, SI
+	SHLQ            $0x02, SI
 	TESTQ           CX, CX
-	JZ              inorder28
+	JZ              inorder30
 
-	// Four rows of the list at once.
-four27:
-	CMPQ  DX, $0x04
-	JL    one30
-	MOVQ  rows+8(FP), DI
-	MOVL  (CX), R8
-	IMULQ stride+32(FP), R8
-	ADDQ  DI, R8
-	MOVL  4(CX), R9
-	IMULQ stride+32(FP), R9
-	ADDQ  DI, R9
-	MOVL  8(CX), R10
-	IMULQ stride+32(FP), R10
-	ADDQ  DI, R10
-	MOVL  12(CX), R11
-	IMULQ stride+32(FP), R11
-	ADDQ  DI, R11
-	CMPQ  stride+32(FP), $0x00000400
-	JL    ready29
-	MOVQ  R8, R12
-	MOVQ  R9, R13
-	MOVQ  R10, R14
-	MOVQ  R11, R15
-	CMPQ  DX, $+5
-	JL    asked35
-	MOVL  16(CX), R12
-	IMULQ stride+32(FP), R12
-	ADDQ  DI, R12
-	CMPQ  DX, $+6
-	JL    asked35
-	MOVL  20(CX), R13
-	IMULQ stride+32(FP), R13
-	ADDQ  DI, R13
-	CMPQ  DX, $+7
-	JL    asked35
-	MOVL  24(CX), R14
-	IMULQ stride+32(FP), R14
-	ADDQ  DI, R14
-	CMPQ  DX, $+8
-	JL    asked35
-	MOVL  28(CX), R15
-	IMULQ stride+32(FP), R15
-	ADDQ  DI, R15
+	// Rows of the list.
+	TESTQ BX, BX
+	JZ    one31
 
-asked35:
+quarters27:
+	MOVL   (CX), R9
+	IMULQ  stride+32(FP), R9
+	ADDQ   rows+8(FP), R9
+	MOVL   (CX)(SI*1), R10
+	IMULQ  stride+32(FP), R10
+	ADDQ   rows+8(FP), R10
+	MOVL   (CX)(SI*2), R11
+	IMULQ  stride+32(FP), R11
+	ADDQ   rows+8(FP), R11
+	LEAQ   (SI)(SI*2), R8
+	MOVL   (CX)(R8*1), R12
+	IMULQ  stride+32(FP), R12
+	ADDQ   rows+8(FP), R12
+	CMPQ   stride+32(FP), $0x00000400
+	JL     ready28
+	CMPQ   BX, $0x01
+	JE     ready28
+	MOVL   4(CX), R13
+	IMULQ  stride+32(FP), R13
+	ADDQ   rows+8(FP), R13
+	MOVL   4(CX)(SI*1), R14
+	IMULQ  stride+32(FP), R14
+	ADDQ   rows+8(FP), R14
+	MOVL   4(CX)(SI*2), R15
+	IMULQ  stride+32(FP), R15
+	ADDQ   rows+8(FP), R15
+	LEAQ   (SI)(SI*2), R8
+	MOVL   4(CX)(R8*1), BP
+	IMULQ  stride+32(FP), BP
+	ADDQ   rows+8(FP), BP
 	VPXORD Z2, Z2, Z2
 	VPXORD Z3, Z3, Z3
 	VPXORD Z4, Z4, Z4
@@ -491,99 +478,93 @@ asked35:
 	VPXORD Z7, Z7, Z7
 	VPXORD Z8, Z8, Z8
 	VPXORD Z9, Z9, Z9
-	MOVQ   $0x00000040, DI
-	CMPQ   DI, SI
-	JG     over36
+	MOVQ   $0x00000040, R8
 
-asking37:
-	VMOVUPS         -128(AX)(DI*2), Z10
-	VBROADCASTI64X4 -64(R8)(DI*1), Z11
+asking36:
+	VMOVUPS         -128(AX)(R8*2), Z10
+	VBROADCASTI64X4 -64(R9)(R8*1), Z11
 	VPSRLVQ         Z1, Z11, Z11
 	VPERMB          Z0, Z11, Z11
 	VPDPBUSD        Z10, Z11, Z2
-	VBROADCASTI64X4 -64(R9)(DI*1), Z11
+	VBROADCASTI64X4 -64(R10)(R8*1), Z11
 	VPSRLVQ         Z1, Z11, Z11
 	VPERMB          Z0, Z11, Z11
 	VPDPBUSD        Z10, Z11, Z4
-	VBROADCASTI64X4 -64(R10)(DI*1), Z11
+	VBROADCASTI64X4 -64(R11)(R8*1), Z11
 	VPSRLVQ         Z1, Z11, Z11
 	VPERMB          Z0, Z11, Z11
 	VPDPBUSD        Z10, Z11, Z6
-	VBROADCASTI64X4 -64(R11)(DI*1), Z11
+	VBROADCASTI64X4 -64(R12)(R8*1), Z11
 	VPSRLVQ         Z1, Z11, Z11
 	VPERMB          Z0, Z11, Z11
 	VPDPBUSD        Z10, Z11, Z8
-	PREFETCHT0      -64(R12)(DI*1)
-	PREFETCHT0      -64(R13)(DI*1)
-	PREFETCHT0      -64(R14)(DI*1)
-	PREFETCHT0      -64(R15)(DI*1)
-	VMOVUPS         -64(AX)(DI*2), Z10
-	VBROADCASTI64X4 -32(R8)(DI*1), Z11
+	PREFETCHT0      -64(R13)(R8*1)
+	PREFETCHT0      -64(R14)(R8*1)
+	PREFETCHT0      -64(R15)(R8*1)
+	PREFETCHT0      -64(BP)(R8*1)
+	VMOVUPS         -64(AX)(R8*2), Z10
+	VBROADCASTI64X4 -32(R9)(R8*1), Z11
 	VPSRLVQ         Z1, Z11, Z11
 	VPERMB          Z0, Z11, Z11
 	VPDPBUSD        Z10, Z11, Z3
-	VBROADCASTI64X4 -32(R9)(DI*1), Z11
+	VBROADCASTI64X4 -32(R10)(R8*1), Z11
 	VPSRLVQ         Z1, Z11, Z11
 	VPERMB          Z0, Z11, Z11
 	VPDPBUSD        Z10, Z11, Z5
-	VBROADCASTI64X4 -32(R10)(DI*1), Z11
+	VBROADCASTI64X4 -32(R11)(R8*1), Z11
 	VPSRLVQ         Z1, Z11, Z11
 	VPERMB          Z0, Z11, Z11
 	VPDPBUSD        Z10, Z11, Z7
-	VBROADCASTI64X4 -32(R11)(DI*1), Z11
+	VBROADCASTI64X4 -32(R12)(R8*1), Z11
 	VPSRLVQ         Z1, Z11, Z11
 	VPERMB          Z0, Z11, Z11
 	VPDPBUSD        Z10, Z11, Z9
-	ADDQ            $+64, DI
-	CMPQ            DI, SI
-	JG              over36
-	CMPQ            DI, $0x00000200
-	JLE             asking37
+	ADDQ            $+64, R8
+	CMPQ            R8, $0x00000200
+	JLE             asking36
 
-loop38:
-	VMOVUPS         -128(AX)(DI*2), Z10
-	VBROADCASTI64X4 -64(R8)(DI*1), Z11
+loop37:
+	VMOVUPS         -128(AX)(R8*2), Z10
+	VBROADCASTI64X4 -64(R9)(R8*1), Z11
 	VPSRLVQ         Z1, Z11, Z11
 	VPERMB          Z0, Z11, Z11
 	VPDPBUSD        Z10, Z11, Z2
-	VBROADCASTI64X4 -64(R9)(DI*1), Z11
+	VBROADCASTI64X4 -64(R10)(R8*1), Z11
 	VPSRLVQ         Z1, Z11, Z11
 	VPERMB          Z0, Z11, Z11
 	VPDPBUSD        Z10, Z11, Z4
-	VBROADCASTI64X4 -64(R10)(DI*1), Z11
+	VBROADCASTI64X4 -64(R11)(R8*1), Z11
 	VPSRLVQ         Z1, Z11, Z11
 	VPERMB          Z0, Z11, Z11
 	VPDPBUSD        Z10, Z11, Z6
-	VBROADCASTI64X4 -64(R11)(DI*1), Z11
+	VBROADCASTI64X4 -64(R12)(R8*1), Z11
 	VPSRLVQ         Z1, Z11, Z11
 	VPERMB          Z0, Z11, Z11
 	VPDPBUSD        Z10, Z11, Z8
-	VMOVUPS         -64(AX)(DI*2), Z10
-	VBROADCASTI64X4 -32(R8)(DI*1), Z11
+	VMOVUPS         -64(AX)(R8*2), Z10
+	VBROADCASTI64X4 -32(R9)(R8*1), Z11
 	VPSRLVQ         Z1, Z11, Z11
 	VPERMB          Z0, Z11, Z11
 	VPDPBUSD        Z10, Z11, Z3
-	VBROADCASTI64X4 -32(R9)(DI*1), Z11
+	VBROADCASTI64X4 -32(R10)(R8*1), Z11
 	VPSRLVQ         Z1, Z11, Z11
 	VPERMB          Z0, Z11, Z11
 	VPDPBUSD        Z10, Z11, Z5
-	VBROADCASTI64X4 -32(R10)(DI*1), Z11
+	VBROADCASTI64X4 -32(R11)(R8*1), Z11
 	VPSRLVQ         Z1, Z11, Z11
 	VPERMB          Z0, Z11, Z11
 	VPDPBUSD        Z10, Z11, Z7
-	VBROADCASTI64X4 -32(R11)(DI*1), Z11
+	VBROADCASTI64X4 -32(R12)(R8*1), Z11
 	VPSRLVQ         Z1, Z11, Z11
 	VPERMB          Z0, Z11, Z11
 	VPDPBUSD        Z10, Z11, Z9
-	ADDQ            $+64, DI
-	CMPQ            DI, SI
-	JLE             loop38
+	ADDQ            $+64, R8
+	CMPQ            R8, DI
+	JLE             loop37
+	SUBQ            $+64, R8
+	JMP             summed29
 
-over36:
-	SUBQ $+64, DI
-	JMP  summed34
-
-ready29:
+ready28:
 	VPXORD Z2, Z2, Z2
 	VPXORD Z3, Z3, Z3
 	VPXORD Z4, Z4, Z4
@@ -592,78 +573,78 @@ ready29:
 	VPXORD Z7, Z7, Z7
 	VPXORD Z8, Z8, Z8
 	VPXORD Z9, Z9, Z9
-	MOVQ   $0x00000040, DI
-	CMPQ   DI, SI
-	JG     over39
+	MOVQ   $0x00000040, R8
+	CMPQ   R8, DI
+	JG     over38
 
-loop40:
-	VMOVUPS         -128(AX)(DI*2), Z10
-	VBROADCASTI64X4 -64(R8)(DI*1), Z11
+loop39:
+	VMOVUPS         -128(AX)(R8*2), Z10
+	VBROADCASTI64X4 -64(R9)(R8*1), Z11
 	VPSRLVQ         Z1, Z11, Z11
 	VPERMB          Z0, Z11, Z11
 	VPDPBUSD        Z10, Z11, Z2
-	VBROADCASTI64X4 -64(R9)(DI*1), Z11
+	VBROADCASTI64X4 -64(R10)(R8*1), Z11
 	VPSRLVQ         Z1, Z11, Z11
 	VPERMB          Z0, Z11, Z11
 	VPDPBUSD        Z10, Z11, Z4
-	VBROADCASTI64X4 -64(R10)(DI*1), Z11
+	VBROADCASTI64X4 -64(R11)(R8*1), Z11
 	VPSRLVQ         Z1, Z11, Z11
 	VPERMB          Z0, Z11, Z11
 	VPDPBUSD        Z10, Z11, Z6
-	VBROADCASTI64X4 -64(R11)(DI*1), Z11
+	VBROADCASTI64X4 -64(R12)(R8*1), Z11
 	VPSRLVQ         Z1, Z11, Z11
 	VPERMB          Z0, Z11, Z11
 	VPDPBUSD        Z10, Z11, Z8
-	VMOVUPS         -64(AX)(DI*2), Z10
-	VBROADCASTI64X4 -32(R8)(DI*1), Z11
+	VMOVUPS         -64(AX)(R8*2), Z10
+	VBROADCASTI64X4 -32(R9)(R8*1), Z11
 	VPSRLVQ         Z1, Z11, Z11
 	VPERMB          Z0, Z11, Z11
 	VPDPBUSD        Z10, Z11, Z3
-	VBROADCASTI64X4 -32(R9)(DI*1), Z11
+	VBROADCASTI64X4 -32(R10)(R8*1), Z11
 	VPSRLVQ         Z1, Z11, Z11
 	VPERMB          Z0, Z11, Z11
 	VPDPBUSD        Z10, Z11, Z5
-	VBROADCASTI64X4 -32(R10)(DI*1), Z11
+	VBROADCASTI64X4 -32(R11)(R8*1), Z11
 	VPSRLVQ         Z1, Z11, Z11
 	VPERMB          Z0, Z11, Z11
 	VPDPBUSD        Z10, Z11, Z7
-	VBROADCASTI64X4 -32(R11)(DI*1), Z11
+	VBROADCASTI64X4 -32(R12)(R8*1), Z11
 	VPSRLVQ         Z1, Z11, Z11
 	VPERMB          Z0, Z11, Z11
 	VPDPBUSD        Z10, Z11, Z9
-	ADDQ            $+64, DI
-	CMPQ            DI, SI
-	JLE             loop40
+	ADDQ            $+64, R8
+	CMPQ            R8, DI
+	JLE             loop39
 
-over39:
-	SUBQ $+64, DI
+over38:
+	SUBQ $+64, R8
 
-summed34:
-chunk41:
-	ADDQ            $+32, DI
-	CMPQ            DI, SI
-	JG              chunks42
-	VMOVUPS         -64(AX)(DI*2), Z10
-	VBROADCASTI64X4 -32(R8)(DI*1), Z11
+summed29:
+chunk40:
+	ADDQ            $+32, R8
+	CMPQ            R8, DI
+	JG              chunks41
+	VMOVUPS         -64(AX)(R8*2), Z10
+	VBROADCASTI64X4 -32(R9)(R8*1), Z11
 	VPSRLVQ         Z1, Z11, Z11
 	VPERMB          Z0, Z11, Z11
 	VPDPBUSD        Z10, Z11, Z2
-	VBROADCASTI64X4 -32(R9)(DI*1), Z11
+	VBROADCASTI64X4 -32(R10)(R8*1), Z11
 	VPSRLVQ         Z1, Z11, Z11
 	VPERMB          Z0, Z11, Z11
 	VPDPBUSD        Z10, Z11, Z4
-	VBROADCASTI64X4 -32(R10)(DI*1), Z11
+	VBROADCASTI64X4 -32(R11)(R8*1), Z11
 	VPSRLVQ         Z1, Z11, Z11
 	VPERMB          Z0, Z11, Z11
 	VPDPBUSD        Z10, Z11, Z6
-	VBROADCASTI64X4 -32(R11)(DI*1), Z11
+	VBROADCASTI64X4 -32(R12)(R8*1), Z11
 	VPSRLVQ         Z1, Z11, Z11
 	VPERMB          Z0, Z11, Z11
 	VPDPBUSD        Z10, Z11, Z8
-	JMP             chunk41
+	JMP             chunk40
 
-chunks42:
-	SUBQ          $+32, DI
+chunks41:
+	SUBQ          $+32, R8
 	VPADDD        Z3, Z2, Z2
 	VPADDD        Z5, Z4, Z4
 	VPADDD        Z7, Z6, Z6
@@ -681,29 +662,33 @@ chunks42:
 	VPHADDD       Y3, Y2, Y2
 	VEXTRACTI128  $0x01, Y2, X3
 	VPADDD        X3, X2, X3
-	VMOVDQU       X3, (BX)
-	ADDQ          $0x10, BX
-	SUBQ          $0x04, DX
-	ADDQ          $0x10, CX
-	JMP           four27
+	VMOVD         X3, (DX)
+	VPEXTRD       $0x01, X3, (DX)(SI*1)
+	VPEXTRD       $0x02, X3, (DX)(SI*2)
+	LEAQ          (SI)(SI*2), R8
+	VPEXTRD       $0x03, X3, (DX)(R8*1)
+	ADDQ          $0x04, DX
+	ADDQ          $0x04, CX
+	DECQ          BX
+	JNZ           quarters27
+	LEAQ          (SI)(SI*2), R8
+	ADDQ          R8, CX
+	ADDQ          R8, DX
+	JMP           one31
 
 	// Rows in order.
-inorder28:
-	MOVQ  rows+8(FP), R11
-	MOVQ  DX, R12
-	SHRQ  $0x02, R12
-	JZ    over44
-	MOVQ  R12, R13
-	IMULQ SI, R13
-	MOVQ  R11, R8
-	LEAQ  (R8)(R13*1), R9
-	LEAQ  (R9)(R13*1), R10
-	LEAQ  (R10)(R13*1), R11
-	MOVQ  R12, R13
-	SHLQ  $0x02, R13
-	LEAQ  (R13)(R13*2), R14
+inorder30:
+	MOVQ  rows+8(FP), R12
+	TESTQ BX, BX
+	JZ    over43
+	MOVQ  BX, R8
+	IMULQ DI, R8
+	MOVQ  R12, R9
+	LEAQ  (R9)(R8*1), R10
+	LEAQ  (R10)(R8*1), R11
+	LEAQ  (R11)(R8*1), R12
 
-quarters43:
+quarters42:
 	VPXORD Z2, Z2, Z2
 	VPXORD Z3, Z3, Z3
 	VPXORD Z4, Z4, Z4
@@ -712,77 +697,77 @@ quarters43:
 	VPXORD Z7, Z7, Z7
 	VPXORD Z8, Z8, Z8
 	VPXORD Z9, Z9, Z9
-	MOVQ   $0x00000040, DI
-	CMPQ   DI, SI
-	JG     over45
+	MOVQ   $0x00000040, R8
+	CMPQ   R8, DI
+	JG     over44
 
-loop46:
-	VMOVUPS         -128(AX)(DI*2), Z10
-	VBROADCASTI64X4 -64(R8)(DI*1), Z11
+loop45:
+	VMOVUPS         -128(AX)(R8*2), Z10
+	VBROADCASTI64X4 -64(R9)(R8*1), Z11
 	VPSRLVQ         Z1, Z11, Z11
 	VPERMB          Z0, Z11, Z11
 	VPDPBUSD        Z10, Z11, Z2
-	VBROADCASTI64X4 -64(R9)(DI*1), Z11
+	VBROADCASTI64X4 -64(R10)(R8*1), Z11
 	VPSRLVQ         Z1, Z11, Z11
 	VPERMB          Z0, Z11, Z11
 	VPDPBUSD        Z10, Z11, Z4
-	VBROADCASTI64X4 -64(R10)(DI*1), Z11
+	VBROADCASTI64X4 -64(R11)(R8*1), Z11
 	VPSRLVQ         Z1, Z11, Z11
 	VPERMB          Z0, Z11, Z11
 	VPDPBUSD        Z10, Z11, Z6
-	VBROADCASTI64X4 -64(R11)(DI*1), Z11
+	VBROADCASTI64X4 -64(R12)(R8*1), Z11
 	VPSRLVQ         Z1, Z11, Z11
 	VPERMB          Z0, Z11, Z11
 	VPDPBUSD        Z10, Z11, Z8
-	VMOVUPS         -64(AX)(DI*2), Z10
-	VBROADCASTI64X4 -32(R8)(DI*1), Z11
+	VMOVUPS         -64(AX)(R8*2), Z10
+	VBROADCASTI64X4 -32(R9)(R8*1), Z11
 	VPSRLVQ         Z1, Z11, Z11
 	VPERMB          Z0, Z11, Z11
 	VPDPBUSD        Z10, Z11, Z3
-	VBROADCASTI64X4 -32(R9)(DI*1), Z11
+	VBROADCASTI64X4 -32(R10)(R8*1), Z11
 	VPSRLVQ         Z1, Z11, Z11
 	VPERMB          Z0, Z11, Z11
 	VPDPBUSD        Z10, Z11, Z5
-	VBROADCASTI64X4 -32(R10)(DI*1), Z11
+	VBROADCASTI64X4 -32(R11)(R8*1), Z11
 	VPSRLVQ         Z1, Z11, Z11
 	VPERMB          Z0, Z11, Z11
 	VPDPBUSD        Z10, Z11, Z7
-	VBROADCASTI64X4 -32(R11)(DI*1), Z11
+	VBROADCASTI64X4 -32(R12)(R8*1), Z11
 	VPSRLVQ         Z1, Z11, Z11
 	VPERMB          Z0, Z11, Z11
 	VPDPBUSD        Z10, Z11, Z9
-	ADDQ            $+64, DI
-	CMPQ            DI, SI
-	JLE             loop46
+	ADDQ            $+64, R8
+	CMPQ            R8, DI
+	JLE             loop45
 
-over45:
-	SUBQ $+64, DI
+over44:
+	SUBQ $+64, R8
 
-chunk47:
-	ADDQ            $+32, DI
-	CMPQ            DI, SI
-	JG              chunks48
-	VMOVUPS         -64(AX)(DI*2), Z10
-	VBROADCASTI64X4 -32(R8)(DI*1), Z11
+chunk46:
+	ADDQ            $+32, R8
+	CMPQ            R8, DI
+	JG              chunks47
+	VMOVUPS         -64(AX)(R8*2), Z10
+	VBROADCASTI64X4 -32(R9)(R8*1), Z11
 	VPSRLVQ         Z1, Z11, Z11
 	VPERMB          Z0, Z11, Z11
 	VPDPBUSD        Z10, Z11, Z2
-	VBROADCASTI64X4 -32(R9)(DI*1), Z11
+	VBROADCASTI64X4 -32(R10)(R8*1), Z11
 	VPSRLVQ         Z1, Z11, Z11
 	VPERMB          Z0, Z11, Z11
 	VPDPBUSD        Z10, Z11, Z4
-	VBROADCASTI64X4 -32(R10)(DI*1), Z11
+	VBROADCASTI64X4 -32(R11)(R8*1), Z11
 	VPSRLVQ         Z1, Z11, Z11
 	VPERMB          Z0, Z11, Z11
 	VPDPBUSD        Z10, Z11, Z6
-	VBROADCASTI64X4 -32(R11)(DI*1), Z11
+	VBROADCASTI64X4 -32(R12)(R8*1), Z11
 	VPSRLVQ         Z1, Z11, Z11
 	VPERMB          Z0, Z11, Z11
 	VPDPBUSD        Z10, Z11, Z8
-	JMP             chunk47
+	JMP             chunk46
 
-chunks48:
-	SUBQ          $+32, DI
+chunks47:
+	SUBQ          $+32, R8
 	VPADDD        Z3, Z2, Z2
 	VPADDD        Z5, Z4, Z4
 	VPADDD        Z7, Z6, Z6
@@ -800,89 +785,92 @@ chunks48:
 	VPHADDD       Y3, Y2, Y2
 	VEXTRACTI128  $0x01, Y2, X3
 	VPADDD        X3, X2, X3
-	VMOVD         X3, (BX)
-	VPEXTRD       $0x01, X3, (BX)(R13*1)
-	VPEXTRD       $0x02, X3, (BX)(R13*2)
-	VPEXTRD       $0x03, X3, (BX)(R14*1)
-	ADDQ          $0x04, BX
-	ADDQ          SI, R8
-	ADDQ          SI, R9
-	ADDQ          SI, R10
-	ADDQ          SI, R11
-	DECQ          R12
-	JNZ           quarters43
-	ADDQ          R14, BX
-	ANDQ          $0x03, DX
+	VMOVD         X3, (DX)
+	VPEXTRD       $0x01, X3, (DX)(SI*1)
+	VPEXTRD       $0x02, X3, (DX)(SI*2)
+	LEAQ          (SI)(SI*2), R8
+	VPEXTRD       $0x03, X3, (DX)(R8*1)
+	ADDQ          $0x04, DX
+	ADDQ          DI, R9
+	ADDQ          DI, R10
+	ADDQ          DI, R11
+	ADDQ          DI, R12
+	DECQ          BX
+	JNZ           quarters42
+	LEAQ          (SI)(SI*2), R8
+	ADDQ          R8, DX
 
-over44:
-	SUBQ SI, R11
+over43:
+	SUBQ DI, R12
 
 	// What is left, row by row.
-one30:
-	TESTQ DX, DX
-	JZ    done33
+one31:
+	MOVQ n+24(FP), BX
+	ANDQ $0x03, BX
+
+again48:
+	JZ    done34
 	TESTQ CX, CX
-	JZ    oneinorder31
-	MOVQ  rows+8(FP), DI
-	MOVL  (CX), R11
-	IMULQ stride+32(FP), R11
-	ADDQ  DI, R11
+	JZ    oneinorder32
+	MOVL  (CX), R12
+	IMULQ stride+32(FP), R12
+	ADDQ  rows+8(FP), R12
 	ADDQ  $0x04, CX
-	JMP   oneready32
+	JMP   oneready33
 
-oneinorder31:
-	ADDQ stride+32(FP), R11
+oneinorder32:
+	ADDQ stride+32(FP), R12
 
-oneready32:
+oneready33:
 	VPXORD Z2, Z2, Z2
 	VPXORD Z3, Z3, Z3
 	VPXORD Z4, Z4, Z4
 	VPXORD Z5, Z5, Z5
-	MOVQ   $0x00000080, DI
-	CMPQ   DI, SI
+	MOVQ   $0x00000080, R8
+	CMPQ   R8, DI
 	JG     over49
 
 loop50:
-	VMOVUPS         -256(AX)(DI*2), Z6
-	VBROADCASTI64X4 -128(R11)(DI*1), Z7
+	VMOVUPS         -256(AX)(R8*2), Z6
+	VBROADCASTI64X4 -128(R12)(R8*1), Z7
 	VPSRLVQ         Z1, Z7, Z7
 	VPERMB          Z0, Z7, Z7
 	VPDPBUSD        Z6, Z7, Z2
-	VMOVUPS         -192(AX)(DI*2), Z6
-	VBROADCASTI64X4 -96(R11)(DI*1), Z7
+	VMOVUPS         -192(AX)(R8*2), Z6
+	VBROADCASTI64X4 -96(R12)(R8*1), Z7
 	VPSRLVQ         Z1, Z7, Z7
 	VPERMB          Z0, Z7, Z7
 	VPDPBUSD        Z6, Z7, Z3
-	VMOVUPS         -128(AX)(DI*2), Z6
-	VBROADCASTI64X4 -64(R11)(DI*1), Z7
+	VMOVUPS         -128(AX)(R8*2), Z6
+	VBROADCASTI64X4 -64(R12)(R8*1), Z7
 	VPSRLVQ         Z1, Z7, Z7
 	VPERMB          Z0, Z7, Z7
 	VPDPBUSD        Z6, Z7, Z4
-	VMOVUPS         -64(AX)(DI*2), Z6
-	VBROADCASTI64X4 -32(R11)(DI*1), Z7
+	VMOVUPS         -64(AX)(R8*2), Z6
+	VBROADCASTI64X4 -32(R12)(R8*1), Z7
 	VPSRLVQ         Z1, Z7, Z7
 	VPERMB          Z0, Z7, Z7
 	VPDPBUSD        Z6, Z7, Z5
-	ADDQ            $+128, DI
-	CMPQ            DI, SI
+	ADDQ            $+128, R8
+	CMPQ            R8, DI
 	JLE             loop50
 
 over49:
-	SUBQ $+128, DI
+	SUBQ $+128, R8
 
 chunk51:
-	ADDQ            $+32, DI
-	CMPQ            DI, SI
+	ADDQ            $+32, R8
+	CMPQ            R8, DI
 	JG              chunks52
-	VMOVUPS         -64(AX)(DI*2), Z6
-	VBROADCASTI64X4 -32(R11)(DI*1), Z7
+	VMOVUPS         -64(AX)(R8*2), Z6
+	VBROADCASTI64X4 -32(R12)(R8*1), Z7
 	VPSRLVQ         Z1, Z7, Z7
 	VPERMB          Z0, Z7, Z7
 	VPDPBUSD        Z6, Z7, Z2
 	JMP             chunk51
 
 chunks52:
-	SUBQ          $+32, DI
+	SUBQ          $+32, R8
 	VPADDD        Z4, Z2, Z2
 	VPADDD        Z5, Z3, Z3
 	VPADDD        Z3, Z2, Z2
@@ -892,184 +880,171 @@ chunks52:
 	VPADDD        X2, X3, X2
 	VPHADDD       X2, X2, X2
 	VPHADDD       X2, X2, X2
-	VMOVD         X2, (BX)
-	ADDQ          $0x04, BX
-	DECQ          DX
-	JMP           one30
+	VMOVD         X2, (DX)
+	ADDQ          $0x04, DX
+	DECQ          BX
+	JMP           again48
 
-done33:
+done34:
 	VZEROUPPER
 	RET
 
 // func hammingAVX512(query *byte, rows *byte, ids *uint32, n int, stride int, out *uint32)
 // Requires: AVX, AVX2, AVX512F, AVX512VPOPCNTDQ, MMX+
-TEXT ·hammingAVX512(SB), $0-48
+TEXT ·hammingAVX512(SB), $8-48
 	MOVQ  query+0(FP), AX
 	MOVQ  ids+16(FP), CX
-	MOVQ  n+24(FP), DX
-	MOVQ  out+40(FP), BX
-	MOVQ  stride+32(FP), SI
-	MOVQ  SI, DI
-	SHRQ  $0x02, DI
-	ANDQ  $0x0f, DI
-	XORQ  R8, R8
-	BTSQ  DI, R8
-	DECQ  R8
-	KMOVW R8, K1
+	MOVQ  out+40(FP), DX
+	MOVQ  stride+32(FP), DI
+	MOVQ  DI, BX
+	SHRQ  $0x02, BX
+	ANDQ  $0x0f, BX
+	XORQ  SI, SI
+	BTSQ  BX, SI
+	DECQ  SI
+	KMOVW SI, K1
+	MOVQ  n+24(FP), BX
+	SHRQ  $0x02, BX
+	MOVQ  BX, SI
+	SHLQ  $0x02, SI
 	TESTQ CX, CX
-	JZ    inorder54
+	JZ    inorder56
 
-	// Four rows of the list at once.
-four53:
-	CMPQ  DX, $0x04
-	JL    one56
-	MOVQ  rows+8(FP), DI
-	MOVL  (CX), R8
-	IMULQ stride+32(FP), R8
-	ADDQ  DI, R8
-	MOVL  4(CX), R9
-	IMULQ stride+32(FP), R9
-	ADDQ  DI, R9
-	MOVL  8(CX), R10
-	IMULQ stride+32(FP), R10
-	ADDQ  DI, R10
-	MOVL  12(CX), R11
-	IMULQ stride+32(FP), R11
-	ADDQ  DI, R11
-	CMPQ  stride+32(FP), $0x00000400
-	JL    ready55
-	MOVQ  R8, R12
-	MOVQ  R9, R13
-	MOVQ  R10, R14
-	MOVQ  R11, R15
-	CMPQ  DX, $+5
-	JL    asked61
-	MOVL  16(CX), R12
-	IMULQ stride+32(FP), R12
-	ADDQ  DI, R12
-	CMPQ  DX, $+6
-	JL    asked61
-	MOVL  20(CX), R13
-	IMULQ stride+32(FP), R13
-	ADDQ  DI, R13
-	CMPQ  DX, $+7
-	JL    asked61
-	MOVL  24(CX), R14
-	IMULQ stride+32(FP), R14
-	ADDQ  DI, R14
-	CMPQ  DX, $+8
-	JL    asked61
-	MOVL  28(CX), R15
-	IMULQ stride+32(FP), R15
-	ADDQ  DI, R15
+	// Rows of the list.
+	TESTQ BX, BX
+	JZ    one57
 
-asked61:
+quarters53:
+	MOVL   (CX), R9
+	IMULQ  stride+32(FP), R9
+	ADDQ   rows+8(FP), R9
+	MOVL   (CX)(SI*1), R10
+	IMULQ  stride+32(FP), R10
+	ADDQ   rows+8(FP), R10
+	MOVL   (CX)(SI*2), R11
+	IMULQ  stride+32(FP), R11
+	ADDQ   rows+8(FP), R11
+	LEAQ   (SI)(SI*2), R8
+	MOVL   (CX)(R8*1), R12
+	IMULQ  stride+32(FP), R12
+	ADDQ   rows+8(FP), R12
+	CMPQ   stride+32(FP), $0x00000400
+	JL     ready54
+	CMPQ   BX, $0x01
+	JE     ready54
+	MOVL   4(CX), R13
+	IMULQ  stride+32(FP), R13
+	ADDQ   rows+8(FP), R13
+	MOVL   4(CX)(SI*1), R14
+	IMULQ  stride+32(FP), R14
+	ADDQ   rows+8(FP), R14
+	MOVL   4(CX)(SI*2), R15
+	IMULQ  stride+32(FP), R15
+	ADDQ   rows+8(FP), R15
+	LEAQ   (SI)(SI*2), R8
+	MOVL   4(CX)(R8*1), BP
+	IMULQ  stride+32(FP), BP
+	ADDQ   rows+8(FP), BP
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
 	VPXORD Z3, Z3, Z3
-	MOVQ   $0x00000040, DI
-	CMPQ   DI, SI
-	JG     over62
+	MOVQ   $0x00000040, R8
 
-asking63:
-	VMOVUPS    -64(AX)(DI*1), Z4
-	VPXORD     -64(R8)(DI*1), Z4, Z5
+asking62:
+	VMOVUPS    -64(AX)(R8*1), Z4
+	VPXORD     -64(R9)(R8*1), Z4, Z5
 	VPOPCNTD   Z5, Z5
 	VPADDD     Z5, Z0, Z0
-	VPXORD     -64(R9)(DI*1), Z4, Z5
+	VPXORD     -64(R10)(R8*1), Z4, Z5
 	VPOPCNTD   Z5, Z5
 	VPADDD     Z5, Z1, Z1
-	VPXORD     -64(R10)(DI*1), Z4, Z5
+	VPXORD     -64(R11)(R8*1), Z4, Z5
 	VPOPCNTD   Z5, Z5
 	VPADDD     Z5, Z2, Z2
-	VPXORD     -64(R11)(DI*1), Z4, Z4
+	VPXORD     -64(R12)(R8*1), Z4, Z4
 	VPOPCNTD   Z4, Z4
 	VPADDD     Z4, Z3, Z3
-	PREFETCHT0 -64(R12)(DI*1)
-	PREFETCHT0 -64(R13)(DI*1)
-	PREFETCHT0 -64(R14)(DI*1)
-	PREFETCHT0 -64(R15)(DI*1)
-	ADDQ       $+64, DI
-	CMPQ       DI, SI
-	JG         over62
-	CMPQ       DI, $0x00000200
-	JLE        asking63
+	PREFETCHT0 -64(R13)(R8*1)
+	PREFETCHT0 -64(R14)(R8*1)
+	PREFETCHT0 -64(R15)(R8*1)
+	PREFETCHT0 -64(BP)(R8*1)
+	ADDQ       $+64, R8
+	CMPQ       R8, $0x00000200
+	JLE        asking62
 
-loop64:
-	VMOVUPS  -64(AX)(DI*1), Z4
-	VPXORD   -64(R8)(DI*1), Z4, Z5
+loop63:
+	VMOVUPS  -64(AX)(R8*1), Z4
+	VPXORD   -64(R9)(R8*1), Z4, Z5
 	VPOPCNTD Z5, Z5
 	VPADDD   Z5, Z0, Z0
-	VPXORD   -64(R9)(DI*1), Z4, Z5
+	VPXORD   -64(R10)(R8*1), Z4, Z5
 	VPOPCNTD Z5, Z5
 	VPADDD   Z5, Z1, Z1
-	VPXORD   -64(R10)(DI*1), Z4, Z5
+	VPXORD   -64(R11)(R8*1), Z4, Z5
 	VPOPCNTD Z5, Z5
 	VPADDD   Z5, Z2, Z2
-	VPXORD   -64(R11)(DI*1), Z4, Z4
+	VPXORD   -64(R12)(R8*1), Z4, Z4
 	VPOPCNTD Z4, Z4
 	VPADDD   Z4, Z3, Z3
-	ADDQ     $+64, DI
-	CMPQ     DI, SI
-	JLE      loop64
+	ADDQ     $+64, R8
+	CMPQ     R8, DI
+	JLE      loop63
+	SUBQ     $+64, R8
+	JMP      summed55
 
-over62:
-	SUBQ $+64, DI
-	JMP  summed60
-
-ready55:
+ready54:
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
 	VPXORD Z3, Z3, Z3
-	MOVQ   $0x00000040, DI
-	CMPQ   DI, SI
-	JG     over65
+	MOVQ   $0x00000040, R8
+	CMPQ   R8, DI
+	JG     over64
 
-loop66:
-	VMOVUPS  -64(AX)(DI*1), Z4
-	VPXORD   -64(R8)(DI*1), Z4, Z5
+loop65:
+	VMOVUPS  -64(AX)(R8*1), Z4
+	VPXORD   -64(R9)(R8*1), Z4, Z5
 	VPOPCNTD Z5, Z5
 	VPADDD   Z5, Z0, Z0
-	VPXORD   -64(R9)(DI*1), Z4, Z5
+	VPXORD   -64(R10)(R8*1), Z4, Z5
 	VPOPCNTD Z5, Z5
 	VPADDD   Z5, Z1, Z1
-	VPXORD   -64(R10)(DI*1), Z4, Z5
+	VPXORD   -64(R11)(R8*1), Z4, Z5
 	VPOPCNTD Z5, Z5
 	VPADDD   Z5, Z2, Z2
-	VPXORD   -64(R11)(DI*1), Z4, Z4
+	VPXORD   -64(R12)(R8*1), Z4, Z4
 	VPOPCNTD Z4, Z4
 	VPADDD   Z4, Z3, Z3
-	ADDQ     $+64, DI
-	CMPQ     DI, SI
-	JLE      loop66
+	ADDQ     $+64, R8
+	CMPQ     R8, DI
+	JLE      loop65
 
-over65:
-	SUBQ $+64, DI
+over64:
+	SUBQ $+64, R8
 
-summed60:
-	CMPQ      DI, SI
-	JGE       whole67
-	VMOVUPS.Z (AX)(DI*1), K1, Z4
-	VMOVUPS.Z (R8)(DI*1), K1, Z5
+summed55:
+	CMPQ      R8, DI
+	JGE       whole66
+	VMOVUPS.Z (AX)(R8*1), K1, Z4
+	VMOVUPS.Z (R9)(R8*1), K1, Z5
 	VPXORD    Z5, Z4, Z5
 	VPOPCNTD  Z5, Z5
 	VPADDD    Z5, Z0, Z0
-	VMOVUPS.Z (R9)(DI*1), K1, Z5
+	VMOVUPS.Z (R10)(R8*1), K1, Z5
 	VPXORD    Z5, Z4, Z5
 	VPOPCNTD  Z5, Z5
 	VPADDD    Z5, Z1, Z1
-	VMOVUPS.Z (R10)(DI*1), K1, Z5
+	VMOVUPS.Z (R11)(R8*1), K1, Z5
 	VPXORD    Z5, Z4, Z5
 	VPOPCNTD  Z5, Z5
 	VPADDD    Z5, Z2, Z2
-	VMOVUPS.Z (R11)(DI*1), K1, Z5
+	VMOVUPS.Z (R12)(R8*1), K1, Z5
 	VPXORD    Z5, Z4, Z4
 	VPOPCNTD  Z4, Z4
 	VPADDD    Z4, Z3, Z3
 
-whole67:
+whole66:
 	VEXTRACTI64X4 $0x01, Z0, Y4
 	VPADDD        Y4, Y0, Y4
 	VEXTRACTI64X4 $0x01, Z1, Y0
@@ -1083,78 +1058,82 @@ whole67:
 	VPHADDD       Y1, Y0, Y0
 	VEXTRACTI128  $0x01, Y0, X1
 	VPADDD        X1, X0, X1
-	VMOVDQU       X1, (BX)
-	ADDQ          $0x10, BX
-	SUBQ          $0x04, DX
-	ADDQ          $0x10, CX
-	JMP           four53
+	VMOVD         X1, (DX)
+	VPEXTRD       $0x01, X1, (DX)(SI*1)
+	VPEXTRD       $0x02, X1, (DX)(SI*2)
+	LEAQ          (SI)(SI*2), R8
+	VPEXTRD       $0x03, X1, (DX)(R8*1)
+	ADDQ          $0x04, DX
+	ADDQ          $0x04, CX
+	DECQ          BX
+	JNZ           quarters53
+	LEAQ          (SI)(SI*2), R8
+	ADDQ          R8, CX
+	ADDQ          R8, DX
+	JMP           one57
 
 	// Rows in order.
-inorder54:
-	MOVQ  rows+8(FP), R11
-	MOVQ  DX, R12
-	SHRQ  $0x02, R12
-	JZ    over69
-	MOVQ  R12, R13
-	IMULQ SI, R13
-	MOVQ  R11, R8
-	LEAQ  (R8)(R13*1), R9
-	LEAQ  (R9)(R13*1), R10
-	LEAQ  (R10)(R13*1), R11
-	MOVQ  R12, R13
-	SHLQ  $0x02, R13
-	LEAQ  (R13)(R13*2), R14
+inorder56:
+	MOVQ  rows+8(FP), R12
+	TESTQ BX, BX
+	JZ    over68
+	MOVQ  BX, R8
+	IMULQ DI, R8
+	MOVQ  R12, R9
+	LEAQ  (R9)(R8*1), R10
+	LEAQ  (R10)(R8*1), R11
+	LEAQ  (R11)(R8*1), R12
 
-quarters68:
+quarters67:
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
 	VPXORD Z3, Z3, Z3
-	MOVQ   $0x00000040, DI
-	CMPQ   DI, SI
-	JG     over70
+	MOVQ   $0x00000040, R8
+	CMPQ   R8, DI
+	JG     over69
 
-loop71:
-	VMOVUPS  -64(AX)(DI*1), Z4
-	VPXORD   -64(R8)(DI*1), Z4, Z5
+loop70:
+	VMOVUPS  -64(AX)(R8*1), Z4
+	VPXORD   -64(R9)(R8*1), Z4, Z5
 	VPOPCNTD Z5, Z5
 	VPADDD   Z5, Z0, Z0
-	VPXORD   -64(R9)(DI*1), Z4, Z5
+	VPXORD   -64(R10)(R8*1), Z4, Z5
 	VPOPCNTD Z5, Z5
 	VPADDD   Z5, Z1, Z1
-	VPXORD   -64(R10)(DI*1), Z4, Z5
+	VPXORD   -64(R11)(R8*1), Z4, Z5
 	VPOPCNTD Z5, Z5
 	VPADDD   Z5, Z2, Z2
-	VPXORD   -64(R11)(DI*1), Z4, Z4
+	VPXORD   -64(R12)(R8*1), Z4, Z4
 	VPOPCNTD Z4, Z4
 	VPADDD   Z4, Z3, Z3
-	ADDQ     $+64, DI
-	CMPQ     DI, SI
-	JLE      loop71
+	ADDQ     $+64, R8
+	CMPQ     R8, DI
+	JLE      loop70
 
-over70:
-	SUBQ      $+64, DI
-	CMPQ      DI, SI
-	JGE       whole72
-	VMOVUPS.Z (AX)(DI*1), K1, Z4
-	VMOVUPS.Z (R8)(DI*1), K1, Z5
+over69:
+	SUBQ      $+64, R8
+	CMPQ      R8, DI
+	JGE       whole71
+	VMOVUPS.Z (AX)(R8*1), K1, Z4
+	VMOVUPS.Z (R9)(R8*1), K1, Z5
 	VPXORD    Z5, Z4, Z5
 	VPOPCNTD  Z5, Z5
 	VPADDD    Z5, Z0, Z0
-	VMOVUPS.Z (R9)(DI*1), K1, Z5
+	VMOVUPS.Z (R10)(R8*1), K1, Z5
 	VPXORD    Z5, Z4, Z5
 	VPOPCNTD  Z5, Z5
 	VPADDD    Z5, Z1, Z1
-	VMOVUPS.Z (R10)(DI*1), K1, Z5
+	VMOVUPS.Z (R11)(R8*1), K1, Z5
 	VPXORD    Z5, Z4, Z5
 	VPOPCNTD  Z5, Z5
 	VPADDD    Z5, Z2, Z2
-	VMOVUPS.Z (R11)(DI*1), K1, Z5
+	VMOVUPS.Z (R12)(R8*1), K1, Z5
 	VPXORD    Z5, Z4, Z4
 	VPOPCNTD  Z4, Z4
 	VPADDD    Z4, Z3, Z3
 
-whole72:
+whole71:
 	VEXTRACTI64X4 $0x01, Z0, Y4
 	VPADDD        Y4, Y0, Y4
 	VEXTRACTI64X4 $0x01, Z1, Y0
@@ -1168,78 +1147,81 @@ whole72:
 	VPHADDD       Y1, Y0, Y0
 	VEXTRACTI128  $0x01, Y0, X1
 	VPADDD        X1, X0, X1
-	VMOVD         X1, (BX)
-	VPEXTRD       $0x01, X1, (BX)(R13*1)
-	VPEXTRD       $0x02, X1, (BX)(R13*2)
-	VPEXTRD       $0x03, X1, (BX)(R14*1)
-	ADDQ          $0x04, BX
-	ADDQ          SI, R8
-	ADDQ          SI, R9
-	ADDQ          SI, R10
-	ADDQ          SI, R11
-	DECQ          R12
-	JNZ           quarters68
-	ADDQ          R14, BX
-	ANDQ          $0x03, DX
+	VMOVD         X1, (DX)
+	VPEXTRD       $0x01, X1, (DX)(SI*1)
+	VPEXTRD       $0x02, X1, (DX)(SI*2)
+	LEAQ          (SI)(SI*2), R8
+	VPEXTRD       $0x03, X1, (DX)(R8*1)
+	ADDQ          $0x04, DX
+	ADDQ          DI, R9
+	ADDQ          DI, R10
+	ADDQ          DI, R11
+	ADDQ          DI, R12
+	DECQ          BX
+	JNZ           quarters67
+	LEAQ          (SI)(SI*2), R8
+	ADDQ          R8, DX
 
-over69:
-	SUBQ SI, R11
+over68:
+	SUBQ DI, R12
 
 	// What is left, row by row.
-one56:
-	TESTQ DX, DX
-	JZ    done59
+one57:
+	MOVQ n+24(FP), BX
+	ANDQ $0x03, BX
+
+again72:
+	JZ    done60
 	TESTQ CX, CX
-	JZ    oneinorder57
-	MOVQ  rows+8(FP), DI
-	MOVL  (CX), R11
-	IMULQ stride+32(FP), R11
-	ADDQ  DI, R11
+	JZ    oneinorder58
+	MOVL  (CX), R12
+	IMULQ stride+32(FP), R12
+	ADDQ  rows+8(FP), R12
 	ADDQ  $0x04, CX
-	JMP   oneready58
+	JMP   oneready59
 
-oneinorder57:
-	ADDQ stride+32(FP), R11
+oneinorder58:
+	ADDQ stride+32(FP), R12
 
-oneready58:
+oneready59:
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
-	MOVQ   $0x00000080, DI
-	CMPQ   DI, SI
+	MOVQ   $0x00000080, R8
+	CMPQ   R8, DI
 	JG     over73
 
 loop74:
-	VMOVUPS  -128(AX)(DI*1), Z2
-	VPXORD   -128(R11)(DI*1), Z2, Z2
+	VMOVUPS  -128(AX)(R8*1), Z2
+	VPXORD   -128(R12)(R8*1), Z2, Z2
 	VPOPCNTD Z2, Z2
 	VPADDD   Z2, Z0, Z0
-	VMOVUPS  -64(AX)(DI*1), Z2
-	VPXORD   -64(R11)(DI*1), Z2, Z2
+	VMOVUPS  -64(AX)(R8*1), Z2
+	VPXORD   -64(R12)(R8*1), Z2, Z2
 	VPOPCNTD Z2, Z2
 	VPADDD   Z2, Z1, Z1
-	ADDQ     $+128, DI
-	CMPQ     DI, SI
+	ADDQ     $+128, R8
+	CMPQ     R8, DI
 	JLE      loop74
 
 over73:
-	SUBQ $+128, DI
+	SUBQ $+128, R8
 
 chunk75:
-	ADDQ     $+64, DI
-	CMPQ     DI, SI
+	ADDQ     $+64, R8
+	CMPQ     R8, DI
 	JG       chunks76
-	VMOVUPS  -64(AX)(DI*1), Z2
-	VPXORD   -64(R11)(DI*1), Z2, Z2
+	VMOVUPS  -64(AX)(R8*1), Z2
+	VPXORD   -64(R12)(R8*1), Z2, Z2
 	VPOPCNTD Z2, Z2
 	VPADDD   Z2, Z0, Z0
 	JMP      chunk75
 
 chunks76:
-	SUBQ      $+64, DI
-	CMPQ      DI, SI
+	SUBQ      $+64, R8
+	CMPQ      R8, DI
 	JGE       whole77
-	VMOVUPS.Z (AX)(DI*1), K1, Z2
-	VMOVUPS.Z (R11)(DI*1), K1, Z3
+	VMOVUPS.Z (AX)(R8*1), K1, Z2
+	VMOVUPS.Z (R12)(R8*1), K1, Z3
 	VPXORD    Z3, Z2, Z2
 	VPOPCNTD  Z2, Z2
 	VPADDD    Z2, Z1, Z1
@@ -1252,184 +1234,171 @@ whole77:
 	VPADDD        X0, X1, X0
 	VPHADDD       X0, X0, X0
 	VPHADDD       X0, X0, X0
-	VMOVD         X0, (BX)
-	ADDQ          $0x04, BX
-	DECQ          DX
-	JMP           one56
+	VMOVD         X0, (DX)
+	ADDQ          $0x04, DX
+	DECQ          BX
+	JMP           again72
 
-done59:
+done60:
 	VZEROUPPER
 	RET
 
 // func overlapAVX512(query *byte, rows *byte, ids *uint32, n int, stride int, out *uint32)
 // Requires: AVX, AVX2, AVX512F, AVX512VPOPCNTDQ, MMX+
-TEXT ·overlapAVX512(SB), $0-48
+TEXT ·overlapAVX512(SB), $8-48
 	MOVQ  query+0(FP), AX
 	MOVQ  ids+16(FP), CX
-	MOVQ  n+24(FP), DX
-	MOVQ  out+40(FP), BX
-	MOVQ  stride+32(FP), SI
-	MOVQ  SI, DI
-	SHRQ  $0x02, DI
-	ANDQ  $0x0f, DI
-	XORQ  R8, R8
-	BTSQ  DI, R8
-	DECQ  R8
-	KMOVW R8, K1
+	MOVQ  out+40(FP), DX
+	MOVQ  stride+32(FP), DI
+	MOVQ  DI, BX
+	SHRQ  $0x02, BX
+	ANDQ  $0x0f, BX
+	XORQ  SI, SI
+	BTSQ  BX, SI
+	DECQ  SI
+	KMOVW SI, K1
+	MOVQ  n+24(FP), BX
+	SHRQ  $0x02, BX
+	MOVQ  BX, SI
+	SHLQ  $0x02, SI
 	TESTQ CX, CX
-	JZ    inorder79
+	JZ    inorder81
 
-	// Four rows of the list at once.
-four78:
-	CMPQ  DX, $0x04
-	JL    one81
-	MOVQ  rows+8(FP), DI
-	MOVL  (CX), R8
-	IMULQ stride+32(FP), R8
-	ADDQ  DI, R8
-	MOVL  4(CX), R9
-	IMULQ stride+32(FP), R9
-	ADDQ  DI, R9
-	MOVL  8(CX), R10
-	IMULQ stride+32(FP), R10
-	ADDQ  DI, R10
-	MOVL  12(CX), R11
-	IMULQ stride+32(FP), R11
-	ADDQ  DI, R11
-	CMPQ  stride+32(FP), $0x00000400
-	JL    ready80
-	MOVQ  R8, R12
-	MOVQ  R9, R13
-	MOVQ  R10, R14
-	MOVQ  R11, R15
-	CMPQ  DX, $+5
-	JL    asked86
-	MOVL  16(CX), R12
-	IMULQ stride+32(FP), R12
-	ADDQ  DI, R12
-	CMPQ  DX, $+6
-	JL    asked86
-	MOVL  20(CX), R13
-	IMULQ stride+32(FP), R13
-	ADDQ  DI, R13
-	CMPQ  DX, $+7
-	JL    asked86
-	MOVL  24(CX), R14
-	IMULQ stride+32(FP), R14
-	ADDQ  DI, R14
-	CMPQ  DX, $+8
-	JL    asked86
-	MOVL  28(CX), R15
-	IMULQ stride+32(FP), R15
-	ADDQ  DI, R15
+	// Rows of the list.
+	TESTQ BX, BX
+	JZ    one82
 
-asked86:
+quarters78:
+	MOVL   (CX), R9
+	IMULQ  stride+32(FP), R9
+	ADDQ   rows+8(FP), R9
+	MOVL   (CX)(SI*1), R10
+	IMULQ  stride+32(FP), R10
+	ADDQ   rows+8(FP), R10
+	MOVL   (CX)(SI*2), R11
+	IMULQ  stride+32(FP), R11
+	ADDQ   rows+8(FP), R11
+	LEAQ   (SI)(SI*2), R8
+	MOVL   (CX)(R8*1), R12
+	IMULQ  stride+32(FP), R12
+	ADDQ   rows+8(FP), R12
+	CMPQ   stride+32(FP), $0x00000400
+	JL     ready79
+	CMPQ   BX, $0x01
+	JE     ready79
+	MOVL   4(CX), R13
+	IMULQ  stride+32(FP), R13
+	ADDQ   rows+8(FP), R13
+	MOVL   4(CX)(SI*1), R14
+	IMULQ  stride+32(FP), R14
+	ADDQ   rows+8(FP), R14
+	MOVL   4(CX)(SI*2), R15
+	IMULQ  stride+32(FP), R15
+	ADDQ   rows+8(FP), R15
+	LEAQ   (SI)(SI*2), R8
+	MOVL   4(CX)(R8*1), BP
+	IMULQ  stride+32(FP), BP
+	ADDQ   rows+8(FP), BP
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
 	VPXORD Z3, Z3, Z3
-	MOVQ   $0x00000040, DI
-	CMPQ   DI, SI
-	JG     over87
+	MOVQ   $0x00000040, R8
 
-asking88:
-	VMOVUPS    -64(AX)(DI*1), Z4
-	VPANDD     -64(R8)(DI*1), Z4, Z5
+asking87:
+	VMOVUPS    -64(AX)(R8*1), Z4
+	VPANDD     -64(R9)(R8*1), Z4, Z5
 	VPOPCNTD   Z5, Z5
 	VPADDD     Z5, Z0, Z0
-	VPANDD     -64(R9)(DI*1), Z4, Z5
+	VPANDD     -64(R10)(R8*1), Z4, Z5
 	VPOPCNTD   Z5, Z5
 	VPADDD     Z5, Z1, Z1
-	VPANDD     -64(R10)(DI*1), Z4, Z5
+	VPANDD     -64(R11)(R8*1), Z4, Z5
 	VPOPCNTD   Z5, Z5
 	VPADDD     Z5, Z2, Z2
-	VPANDD     -64(R11)(DI*1), Z4, Z4
+	VPANDD     -64(R12)(R8*1), Z4, Z4
 	VPOPCNTD   Z4, Z4
 	VPADDD     Z4, Z3, Z3
-	PREFETCHT0 -64(R12)(DI*1)
-	PREFETCHT0 -64(R13)(DI*1)
-	PREFETCHT0 -64(R14)(DI*1)
-	PREFETCHT0 -64(R15)(DI*1)
-	ADDQ       $+64, DI
-	CMPQ       DI, SI
-	JG         over87
-	CMPQ       DI, $0x00000200
-	JLE        asking88
+	PREFETCHT0 -64(R13)(R8*1)
+	PREFETCHT0 -64(R14)(R8*1)
+	PREFETCHT0 -64(R15)(R8*1)
+	PREFETCHT0 -64(BP)(R8*1)
+	ADDQ       $+64, R8
+	CMPQ       R8, $0x00000200
+	JLE        asking87
 
-loop89:
-	VMOVUPS  -64(AX)(DI*1), Z4
-	VPANDD   -64(R8)(DI*1), Z4, Z5
+loop88:
+	VMOVUPS  -64(AX)(R8*1), Z4
+	VPANDD   -64(R9)(R8*1), Z4, Z5
 	VPOPCNTD Z5, Z5
 	VPADDD   Z5, Z0, Z0
-	VPANDD   -64(R9)(DI*1), Z4, Z5
+	VPANDD   -64(R10)(R8*1), Z4, Z5
 	VPOPCNTD Z5, Z5
 	VPADDD   Z5, Z1, Z1
-	VPANDD   -64(R10)(DI*1), Z4, Z5
+	VPANDD   -64(R11)(R8*1), Z4, Z5
 	VPOPCNTD Z5, Z5
 	VPADDD   Z5, Z2, Z2
-	VPANDD   -64(R11)(DI*1), Z4, Z4
+	VPANDD   -64(R12)(R8*1), Z4, Z4
 	VPOPCNTD Z4, Z4
 	VPADDD   Z4, Z3, Z3
-	ADDQ     $+64, DI
-	CMPQ     DI, SI
-	JLE      loop89
+	ADDQ     $+64, R8
+	CMPQ     R8, DI
+	JLE      loop88
+	SUBQ     $+64, R8
+	JMP      summed80
 
-over87:
-	SUBQ $+64, DI
-	JMP  summed85
-
-ready80:
+ready79:
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
 	VPXORD Z3, Z3, Z3
-	MOVQ   $0x00000040, DI
-	CMPQ   DI, SI
-	JG     over90
+	MOVQ   $0x00000040, R8
+	CMPQ   R8, DI
+	JG     over89
 
-loop91:
-	VMOVUPS  -64(AX)(DI*1), Z4
-	VPANDD   -64(R8)(DI*1), Z4, Z5
+loop90:
+	VMOVUPS  -64(AX)(R8*1), Z4
+	VPANDD   -64(R9)(R8*1), Z4, Z5
 	VPOPCNTD Z5, Z5
 	VPADDD   Z5, Z0, Z0
-	VPANDD   -64(R9)(DI*1), Z4, Z5
+	VPANDD   -64(R10)(R8*1), Z4, Z5
 	VPOPCNTD Z5, Z5
 	VPADDD   Z5, Z1, Z1
-	VPANDD   -64(R10)(DI*1), Z4, Z5
+	VPANDD   -64(R11)(R8*1), Z4, Z5
 	VPOPCNTD Z5, Z5
 	VPADDD   Z5, Z2, Z2
-	VPANDD   -64(R11)(DI*1), Z4, Z4
+	VPANDD   -64(R12)(R8*1), Z4, Z4
 	VPOPCNTD Z4, Z4
 	VPADDD   Z4, Z3, Z3
-	ADDQ     $+64, DI
-	CMPQ     DI, SI
-	JLE      loop91
+	ADDQ     $+64, R8
+	CMPQ     R8, DI
+	JLE      loop90
 
-over90:
-	SUBQ $+64, DI
+over89:
+	SUBQ $+64, R8
 
-summed85:
-	CMPQ      DI, SI
-	JGE       whole92
-	VMOVUPS.Z (AX)(DI*1), K1, Z4
-	VMOVUPS.Z (R8)(DI*1), K1, Z5
+summed80:
+	CMPQ      R8, DI
+	JGE       whole91
+	VMOVUPS.Z (AX)(R8*1), K1, Z4
+	VMOVUPS.Z (R9)(R8*1), K1, Z5
 	VPANDD    Z5, Z4, Z5
 	VPOPCNTD  Z5, Z5
 	VPADDD    Z5, Z0, Z0
-	VMOVUPS.Z (R9)(DI*1), K1, Z5
+	VMOVUPS.Z (R10)(R8*1), K1, Z5
 	VPANDD    Z5, Z4, Z5
 	VPOPCNTD  Z5, Z5
 	VPADDD    Z5, Z1, Z1
-	VMOVUPS.Z (R10)(DI*1), K1, Z5
+	VMOVUPS.Z (R11)(R8*1), K1, Z5
 	VPANDD    Z5, Z4, Z5
 	VPOPCNTD  Z5, Z5
 	VPADDD    Z5, Z2, Z2
-	VMOVUPS.Z (R11)(DI*1), K1, Z5
+	VMOVUPS.Z (R12)(R8*1), K1, Z5
 	VPANDD    Z5, Z4, Z4
 	VPOPCNTD  Z4, Z4
 	VPADDD    Z4, Z3, Z3
 
-whole92:
+whole91:
 	VEXTRACTI64X4 $0x01, Z0, Y4
 	VPADDD        Y4, Y0, Y4
 	VEXTRACTI64X4 $0x01, Z1, Y0
@@ -1443,78 +1412,82 @@ whole92:
 	VPHADDD       Y1, Y0, Y0
 	VEXTRACTI128  $0x01, Y0, X1
 	VPADDD        X1, X0, X1
-	VMOVDQU       X1, (BX)
-	ADDQ          $0x10, BX
-	SUBQ          $0x04, DX
-	ADDQ          $0x10, CX
-	JMP           four78
+	VMOVD         X1, (DX)
+	VPEXTRD       $0x01, X1, (DX)(SI*1)
+	VPEXTRD       $0x02, X1, (DX)(SI*2)
+	LEAQ          (SI)(SI*2), R8
+	VPEXTRD       $0x03, X1, (DX)(R8*1)
+	ADDQ          $0x04, DX
+	ADDQ          $0x04, CX
+	DECQ          BX
+	JNZ           quarters78
+	LEAQ          (SI)(SI*2), R8
+	ADDQ          R8, CX
+	ADDQ          R8, DX
+	JMP           one82
 
 	// Rows in order.
-inorder79:
-	MOVQ  rows+8(FP), R11
-	MOVQ  DX, R12
-	SHRQ  $0x02, R12
-	JZ    over94
-	MOVQ  R12, R13
-	IMULQ SI, R13
-	MOVQ  R11, R8
-	LEAQ  (R8)(R13*1), R9
-	LEAQ  (R9)(R13*1), R10
-	LEAQ  (R10)(R13*1), R11
-	MOVQ  R12, R13
-	SHLQ  $0x02, R13
-	LEAQ  (R13)(R13*2), R14
+inorder81:
+	MOVQ  rows+8(FP), R12
+	TESTQ BX, BX
+	JZ    over93
+	MOVQ  BX, R8
+	IMULQ DI, R8
+	MOVQ  R12, R9
+	LEAQ  (R9)(R8*1), R10
+	LEAQ  (R10)(R8*1), R11
+	LEAQ  (R11)(R8*1), R12
 
-quarters93:
+quarters92:
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
 	VPXORD Z3, Z3, Z3
-	MOVQ   $0x00000040, DI
-	CMPQ   DI, SI
-	JG     over95
+	MOVQ   $0x00000040, R8
+	CMPQ   R8, DI
+	JG     over94
 
-loop96:
-	VMOVUPS  -64(AX)(DI*1), Z4
-	VPANDD   -64(R8)(DI*1), Z4, Z5
+loop95:
+	VMOVUPS  -64(AX)(R8*1), Z4
+	VPANDD   -64(R9)(R8*1), Z4, Z5
 	VPOPCNTD Z5, Z5
 	VPADDD   Z5, Z0, Z0
-	VPANDD   -64(R9)(DI*1), Z4, Z5
+	VPANDD   -64(R10)(R8*1), Z4, Z5
 	VPOPCNTD Z5, Z5
 	VPADDD   Z5, Z1, Z1
-	VPANDD   -64(R10)(DI*1), Z4, Z5
+	VPANDD   -64(R11)(R8*1), Z4, Z5
 	VPOPCNTD Z5, Z5
 	VPADDD   Z5, Z2, Z2
-	VPANDD   -64(R11)(DI*1), Z4, Z4
+	VPANDD   -64(R12)(R8*1), Z4, Z4
 	VPOPCNTD Z4, Z4
 	VPADDD   Z4, Z3, Z3
-	ADDQ     $+64, DI
-	CMPQ     DI, SI
-	JLE      loop96
+	ADDQ     $+64, R8
+	CMPQ     R8, DI
+	JLE      loop95
 
-over95:
-	SUBQ      $+64, DI
-	CMPQ      DI, SI
-	JGE       whole97
-	VMOVUPS.Z (AX)(DI*1), K1, Z4
-	VMOVUPS.Z (R8)(DI*1), K1, Z5
+over94:
+	SUBQ      $+64, R8
+	CMPQ      R8, DI
+	JGE       whole96
+	VMOVUPS.Z (AX)(R8*1), K1, Z4
+	VMOVUPS.Z (R9)(R8*1), K1, Z5
 	VPANDD    Z5, Z4, Z5
 	VPOPCNTD  Z5, Z5
 	VPADDD    Z5, Z0, Z0
-	VMOVUPS.Z (R9)(DI*1), K1, Z5
+	VMOVUPS.Z (R10)(R8*1), K1, Z5
 	VPANDD    Z5, Z4, Z5
 	VPOPCNTD  Z5, Z5
 	VPADDD    Z5, Z1, Z1
-	VMOVUPS.Z (R10)(DI*1), K1, Z5
+	VMOVUPS.Z (R11)(R8*1), K1, Z5
 	VPANDD    Z5, Z4, Z5
 	VPOPCNTD  Z5, Z5
 	VPADDD    Z5, Z2, Z2
-	VMOVUPS.Z (R11)(DI*1), K1, Z5
+	VMOVUPS.Z (R12)(R8*1), K1, Z5
 	VPANDD    Z5, Z4, Z4
 	VPOPCNTD  Z4, Z4
 	VPADDD    Z4, Z3, Z3
 
-whole97:
+whole96:
 	VEXTRACTI64X4 $0x01, Z0, Y4
 	VPADDD        Y4, Y0, Y4
 	VEXTRACTI64X4 $0x01, Z1, Y0
@@ -1528,78 +1501,81 @@ whole97:
 	VPHADDD       Y1, Y0, Y0
 	VEXTRACTI128  $0x01, Y0, X1
 	VPADDD        X1, X0, X1
-	VMOVD         X1, (BX)
-	VPEXTRD       $0x01, X1, (BX)(R13*1)
-	VPEXTRD       $0x02, X1, (BX)(R13*2)
-	VPEXTRD       $0x03, X1, (BX)(R14*1)
-	ADDQ          $0x04, BX
-	ADDQ          SI, R8
-	ADDQ          SI, R9
-	ADDQ          SI, R10
-	ADDQ          SI, R11
-	DECQ          R12
-	JNZ           quarters93
-	ADDQ          R14, BX
-	ANDQ          $0x03, DX
+	VMOVD         X1, (DX)
+	VPEXTRD       $0x01, X1, (DX)(SI*1)
+	VPEXTRD       $0x02, X1, (DX)(SI*2)
+	LEAQ          (SI)(SI*2), R8
+	VPEXTRD       $0x03, X1, (DX)(R8*1)
+	ADDQ          $0x04, DX
+	ADDQ          DI, R9
+	ADDQ          DI, R10
+	ADDQ          DI, R11
+	ADDQ          DI, R12
+	DECQ          BX
+	JNZ           quarters92
+	LEAQ          (SI)(SI*2), R8
+	ADDQ          R8, DX
 
-over94:
-	SUBQ SI, R11
+over93:
+	SUBQ DI, R12
 
 	// What is left, row by row.
-one81:
-	TESTQ DX, DX
-	JZ    done84
+one82:
+	MOVQ n+24(FP), BX
+	ANDQ $0x03, BX
+
+again97:
+	JZ    done85
 	TESTQ CX, CX
-	JZ    oneinorder82
-	MOVQ  rows+8(FP), DI
-	MOVL  (CX), R11
-	IMULQ stride+32(FP), R11
-	ADDQ  DI, R11
+	JZ    oneinorder83
+	MOVL  (CX), R12
+	IMULQ stride+32(FP), R12
+	ADDQ  rows+8(FP), R12
 	ADDQ  $0x04, CX
-	JMP   oneready83
+	JMP   oneready84
 
-oneinorder82:
-	ADDQ stride+32(FP), R11
+oneinorder83:
+	ADDQ stride+32(FP), R12
 
-oneready83:
+oneready84:
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
-	MOVQ   $0x00000080, DI
-	CMPQ   DI, SI
+	MOVQ   $0x00000080, R8
+	CMPQ   R8, DI
 	JG     over98
 
 loop99:
-	VMOVUPS  -128(AX)(DI*1), Z2
-	VPANDD   -128(R11)(DI*1), Z2, Z2
+	VMOVUPS  -128(AX)(R8*1), Z2
+	VPANDD   -128(R12)(R8*1), Z2, Z2
 	VPOPCNTD Z2, Z2
 	VPADDD   Z2, Z0, Z0
-	VMOVUPS  -64(AX)(DI*1), Z2
-	VPANDD   -64(R11)(DI*1), Z2, Z2
+	VMOVUPS  -64(AX)(R8*1), Z2
+	VPANDD   -64(R12)(R8*1), Z2, Z2
 	VPOPCNTD Z2, Z2
 	VPADDD   Z2, Z1, Z1
-	ADDQ     $+128, DI
-	CMPQ     DI, SI
+	ADDQ     $+128, R8
+	CMPQ     R8, DI
 	JLE      loop99
 
 over98:
-	SUBQ $+128, DI
+	SUBQ $+128, R8
 
 chunk100:
-	ADDQ     $+64, DI
-	CMPQ     DI, SI
+	ADDQ     $+64, R8
+	CMPQ     R8, DI
 	JG       chunks101
-	VMOVUPS  -64(AX)(DI*1), Z2
-	VPANDD   -64(R11)(DI*1), Z2, Z2
+	VMOVUPS  -64(AX)(R8*1), Z2
+	VPANDD   -64(R12)(R8*1), Z2, Z2
 	VPOPCNTD Z2, Z2
 	VPADDD   Z2, Z0, Z0
 	JMP      chunk100
 
 chunks101:
-	SUBQ      $+64, DI
-	CMPQ      DI, SI
+	SUBQ      $+64, R8
+	CMPQ      R8, DI
 	JGE       whole102
-	VMOVUPS.Z (AX)(DI*1), K1, Z2
-	VMOVUPS.Z (R11)(DI*1), K1, Z3
+	VMOVUPS.Z (AX)(R8*1), K1, Z2
+	VMOVUPS.Z (R12)(R8*1), K1, Z3
 	VPANDD    Z3, Z2, Z2
 	VPOPCNTD  Z2, Z2
 	VPADDD    Z2, Z1, Z1
@@ -1612,73 +1588,66 @@ whole102:
 	VPADDD        X0, X1, X0
 	VPHADDD       X0, X0, X0
 	VPHADDD       X0, X0, X0
-	VMOVD         X0, (BX)
-	ADDQ          $0x04, BX
-	DECQ          DX
-	JMP           one81
+	VMOVD         X0, (DX)
+	ADDQ          $0x04, DX
+	DECQ          BX
+	JMP           again97
 
-done84:
+done85:
 	VZEROUPPER
 	RET
 
 // func dotU8AVX2(query *int8, rows *byte, ids *uint32, n int, stride int, out *int32)
 // Requires: AVX, AVX2, MMX+
-TEXT ·dotU8AVX2(SB), $0-48
+TEXT ·dotU8AVX2(SB), $8-48
 	MOVQ     query+0(FP), AX
 	MOVQ     ids+16(FP), CX
-	MOVQ     n+24(FP), DX
-	MOVQ     out+40(FP), BX
-	MOVQ     stride+32(FP), SI
+	MOVQ     out+40(FP), DX
+	MOVQ     stride+32(FP), DI
 	VPCMPEQD Y0, Y0, Y0
 	VPSRLW   $0x08, Y0, Y0
+	MOVQ     n+24(FP), BX
+	SHRQ     $0x02, BX
+	MOVQ     BX, SI
+	SHLQ     $0x02, SI
 	TESTQ    CX, CX
-	JZ       inorder104
+	JZ       inorder106
 
-	// Four rows of the list at once.
-four103:
-	CMPQ  DX, $0x04
-	JL    one106
-	MOVQ  rows+8(FP), DI
-	MOVL  (CX), R8
-	IMULQ stride+32(FP), R8
-	ADDQ  DI, R8
-	MOVL  4(CX), R9
+	// Rows of the list.
+	TESTQ BX, BX
+	JZ    one107
+
+quarters103:
+	MOVL  (CX), R9
 	IMULQ stride+32(FP), R9
-	ADDQ  DI, R9
-	MOVL  8(CX), R10
+	ADDQ  rows+8(FP), R9
+	MOVL  (CX)(SI*1), R10
 	IMULQ stride+32(FP), R10
-	ADDQ  DI, R10
-	MOVL  12(CX), R11
+	ADDQ  rows+8(FP), R10
+	MOVL  (CX)(SI*2), R11
 	IMULQ stride+32(FP), R11
-	ADDQ  DI, R11
-	CMPQ  stride+32(FP), $0x00000400
-	JL    ready105
-	MOVQ  R8, R12
-	MOVQ  R9, R13
-	MOVQ  R10, R14
-	MOVQ  R11, R15
-	CMPQ  DX, $+5
-	JL    asked111
-	MOVL  16(CX), R12
+	ADDQ  rows+8(FP), R11
+	LEAQ  (SI)(SI*2), R8
+	MOVL  (CX)(R8*1), R12
 	IMULQ stride+32(FP), R12
-	ADDQ  DI, R12
-	CMPQ  DX, $+6
-	JL    asked111
-	MOVL  20(CX), R13
+	ADDQ  rows+8(FP), R12
+	CMPQ  stride+32(FP), $0x00000400
+	JL    ready104
+	CMPQ  BX, $0x01
+	JE    ready104
+	MOVL  4(CX), R13
 	IMULQ stride+32(FP), R13
-	ADDQ  DI, R13
-	CMPQ  DX, $+7
-	JL    asked111
-	MOVL  24(CX), R14
+	ADDQ  rows+8(FP), R13
+	MOVL  4(CX)(SI*1), R14
 	IMULQ stride+32(FP), R14
-	ADDQ  DI, R14
-	CMPQ  DX, $+8
-	JL    asked111
-	MOVL  28(CX), R15
+	ADDQ  rows+8(FP), R14
+	MOVL  4(CX)(SI*2), R15
 	IMULQ stride+32(FP), R15
-	ADDQ  DI, R15
-
-asked111:
+	ADDQ  rows+8(FP), R15
+	LEAQ  (SI)(SI*2), R8
+	MOVL  4(CX)(R8*1), BP
+	IMULQ stride+32(FP), BP
+	ADDQ  rows+8(FP), BP
 	VPXOR Y1, Y1, Y1
 	VPXOR Y2, Y2, Y2
 	VPXOR Y3, Y3, Y3
@@ -1687,159 +1656,153 @@ asked111:
 	VPXOR Y6, Y6, Y6
 	VPXOR Y7, Y7, Y7
 	VPXOR Y8, Y8, Y8
-	MOVQ  $0x00000040, DI
-	CMPQ  DI, SI
-	JG    over112
+	MOVQ  $0x00000040, R8
 
-asking113:
-	VMOVDQU    -64(AX)(DI*1), Y10
+asking112:
+	VMOVDQU    -64(AX)(R8*1), Y10
 	VPSLLW     $0x08, Y10, Y9
 	VPSRAW     $0x08, Y9, Y9
 	VPSRAW     $0x08, Y10, Y10
-	VMOVDQU    -64(R8)(DI*1), Y11
+	VMOVDQU    -64(R9)(R8*1), Y11
 	VPAND      Y0, Y11, Y12
 	VPSRLW     $0x08, Y11, Y11
 	VPMADDWD   Y9, Y12, Y12
 	VPMADDWD   Y10, Y11, Y11
 	VPADDD     Y12, Y1, Y1
 	VPADDD     Y11, Y1, Y1
-	VMOVDQU    -64(R9)(DI*1), Y11
+	VMOVDQU    -64(R10)(R8*1), Y11
 	VPAND      Y0, Y11, Y12
 	VPSRLW     $0x08, Y11, Y11
 	VPMADDWD   Y9, Y12, Y12
 	VPMADDWD   Y10, Y11, Y11
 	VPADDD     Y12, Y3, Y3
 	VPADDD     Y11, Y3, Y3
-	VMOVDQU    -64(R10)(DI*1), Y11
+	VMOVDQU    -64(R11)(R8*1), Y11
 	VPAND      Y0, Y11, Y12
 	VPSRLW     $0x08, Y11, Y11
 	VPMADDWD   Y9, Y12, Y12
 	VPMADDWD   Y10, Y11, Y11
 	VPADDD     Y12, Y5, Y5
 	VPADDD     Y11, Y5, Y5
-	VMOVDQU    -64(R11)(DI*1), Y11
+	VMOVDQU    -64(R12)(R8*1), Y11
 	VPAND      Y0, Y11, Y12
 	VPSRLW     $0x08, Y11, Y11
 	VPMADDWD   Y9, Y12, Y12
 	VPMADDWD   Y10, Y11, Y11
 	VPADDD     Y12, Y7, Y7
 	VPADDD     Y11, Y7, Y7
-	PREFETCHT0 -64(R12)(DI*1)
-	PREFETCHT0 -64(R13)(DI*1)
-	PREFETCHT0 -64(R14)(DI*1)
-	PREFETCHT0 -64(R15)(DI*1)
-	VMOVDQU    -32(AX)(DI*1), Y10
+	PREFETCHT0 -64(R13)(R8*1)
+	PREFETCHT0 -64(R14)(R8*1)
+	PREFETCHT0 -64(R15)(R8*1)
+	PREFETCHT0 -64(BP)(R8*1)
+	VMOVDQU    -32(AX)(R8*1), Y10
 	VPSLLW     $0x08, Y10, Y9
 	VPSRAW     $0x08, Y9, Y9
 	VPSRAW     $0x08, Y10, Y10
-	VMOVDQU    -32(R8)(DI*1), Y11
+	VMOVDQU    -32(R9)(R8*1), Y11
 	VPAND      Y0, Y11, Y12
 	VPSRLW     $0x08, Y11, Y11
 	VPMADDWD   Y9, Y12, Y12
 	VPMADDWD   Y10, Y11, Y11
 	VPADDD     Y12, Y2, Y2
 	VPADDD     Y11, Y2, Y2
-	VMOVDQU    -32(R9)(DI*1), Y11
+	VMOVDQU    -32(R10)(R8*1), Y11
 	VPAND      Y0, Y11, Y12
 	VPSRLW     $0x08, Y11, Y11
 	VPMADDWD   Y9, Y12, Y12
 	VPMADDWD   Y10, Y11, Y11
 	VPADDD     Y12, Y4, Y4
 	VPADDD     Y11, Y4, Y4
-	VMOVDQU    -32(R10)(DI*1), Y11
+	VMOVDQU    -32(R11)(R8*1), Y11
 	VPAND      Y0, Y11, Y12
 	VPSRLW     $0x08, Y11, Y11
 	VPMADDWD   Y9, Y12, Y12
 	VPMADDWD   Y10, Y11, Y11
 	VPADDD     Y12, Y6, Y6
 	VPADDD     Y11, Y6, Y6
-	VMOVDQU    -32(R11)(DI*1), Y11
+	VMOVDQU    -32(R12)(R8*1), Y11
 	VPAND      Y0, Y11, Y12
 	VPSRLW     $0x08, Y11, Y11
 	VPMADDWD   Y9, Y12, Y12
 	VPMADDWD   Y10, Y11, Y11
 	VPADDD     Y12, Y8, Y8
 	VPADDD     Y11, Y8, Y8
-	ADDQ       $+64, DI
-	CMPQ       DI, SI
-	JG         over112
-	CMPQ       DI, $0x00000200
-	JLE        asking113
+	ADDQ       $+64, R8
+	CMPQ       R8, $0x00000200
+	JLE        asking112
 
-loop114:
-	VMOVDQU  -64(AX)(DI*1), Y10
+loop113:
+	VMOVDQU  -64(AX)(R8*1), Y10
 	VPSLLW   $0x08, Y10, Y9
 	VPSRAW   $0x08, Y9, Y9
 	VPSRAW   $0x08, Y10, Y10
-	VMOVDQU  -64(R8)(DI*1), Y11
+	VMOVDQU  -64(R9)(R8*1), Y11
 	VPAND    Y0, Y11, Y12
 	VPSRLW   $0x08, Y11, Y11
 	VPMADDWD Y9, Y12, Y12
 	VPMADDWD Y10, Y11, Y11
 	VPADDD   Y12, Y1, Y1
 	VPADDD   Y11, Y1, Y1
-	VMOVDQU  -64(R9)(DI*1), Y11
+	VMOVDQU  -64(R10)(R8*1), Y11
 	VPAND    Y0, Y11, Y12
 	VPSRLW   $0x08, Y11, Y11
 	VPMADDWD Y9, Y12, Y12
 	VPMADDWD Y10, Y11, Y11
 	VPADDD   Y12, Y3, Y3
 	VPADDD   Y11, Y3, Y3
-	VMOVDQU  -64(R10)(DI*1), Y11
+	VMOVDQU  -64(R11)(R8*1), Y11
 	VPAND    Y0, Y11, Y12
 	VPSRLW   $0x08, Y11, Y11
 	VPMADDWD Y9, Y12, Y12
 	VPMADDWD Y10, Y11, Y11
 	VPADDD   Y12, Y5, Y5
 	VPADDD   Y11, Y5, Y5
-	VMOVDQU  -64(R11)(DI*1), Y11
+	VMOVDQU  -64(R12)(R8*1), Y11
 	VPAND    Y0, Y11, Y12
 	VPSRLW   $0x08, Y11, Y11
 	VPMADDWD Y9, Y12, Y12
 	VPMADDWD Y10, Y11, Y11
 	VPADDD   Y12, Y7, Y7
 	VPADDD   Y11, Y7, Y7
-	VMOVDQU  -32(AX)(DI*1), Y10
+	VMOVDQU  -32(AX)(R8*1), Y10
 	VPSLLW   $0x08, Y10, Y9
 	VPSRAW   $0x08, Y9, Y9
 	VPSRAW   $0x08, Y10, Y10
-	VMOVDQU  -32(R8)(DI*1), Y11
+	VMOVDQU  -32(R9)(R8*1), Y11
 	VPAND    Y0, Y11, Y12
 	VPSRLW   $0x08, Y11, Y11
 	VPMADDWD Y9, Y12, Y12
 	VPMADDWD Y10, Y11, Y11
 	VPADDD   Y12, Y2, Y2
 	VPADDD   Y11, Y2, Y2
-	VMOVDQU  -32(R9)(DI*1), Y11
+	VMOVDQU  -32(R10)(R8*1), Y11
 	VPAND    Y0, Y11, Y12
 	VPSRLW   $0x08, Y11, Y11
 	VPMADDWD Y9, Y12, Y12
 	VPMADDWD Y10, Y11, Y11
 	VPADDD   Y12, Y4, Y4
 	VPADDD   Y11, Y4, Y4
-	VMOVDQU  -32(R10)(DI*1), Y11
+	VMOVDQU  -32(R11)(R8*1), Y11
 	VPAND    Y0, Y11, Y12
 	VPSRLW   $0x08, Y11, Y11
 	VPMADDWD Y9, Y12, Y12
 	VPMADDWD Y10, Y11, Y11
 	VPADDD   Y12, Y6, Y6
 	VPADDD   Y11, Y6, Y6
-	VMOVDQU  -32(R11)(DI*1), Y11
+	VMOVDQU  -32(R12)(R8*1), Y11
 	VPAND    Y0, Y11, Y12
 	VPSRLW   $0x08, Y11, Y11
 	VPMADDWD Y9, Y12, Y12
 	VPMADDWD Y10, Y11, Y11
 	VPADDD   Y12, Y8, Y8
 	VPADDD   Y11, Y8, Y8
-	ADDQ     $+64, DI
-	CMPQ     DI, SI
-	JLE      loop114
+	ADDQ     $+64, R8
+	CMPQ     R8, DI
+	JLE      loop113
+	SUBQ     $+64, R8
+	JMP      summed105
 
-over112:
-	SUBQ $+64, DI
-	JMP  summed110
-
-ready105:
+ready104:
 	VPXOR Y1, Y1, Y1
 	VPXOR Y2, Y2, Y2
 	VPXOR Y3, Y3, Y3
@@ -1848,83 +1811,83 @@ ready105:
 	VPXOR Y6, Y6, Y6
 	VPXOR Y7, Y7, Y7
 	VPXOR Y8, Y8, Y8
-	MOVQ  $0x00000040, DI
-	CMPQ  DI, SI
-	JG    over115
+	MOVQ  $0x00000040, R8
+	CMPQ  R8, DI
+	JG    over114
 
-loop116:
-	VMOVDQU  -64(AX)(DI*1), Y10
+loop115:
+	VMOVDQU  -64(AX)(R8*1), Y10
 	VPSLLW   $0x08, Y10, Y9
 	VPSRAW   $0x08, Y9, Y9
 	VPSRAW   $0x08, Y10, Y10
-	VMOVDQU  -64(R8)(DI*1), Y11
+	VMOVDQU  -64(R9)(R8*1), Y11
 	VPAND    Y0, Y11, Y12
 	VPSRLW   $0x08, Y11, Y11
 	VPMADDWD Y9, Y12, Y12
 	VPMADDWD Y10, Y11, Y11
 	VPADDD   Y12, Y1, Y1
 	VPADDD   Y11, Y1, Y1
-	VMOVDQU  -64(R9)(DI*1), Y11
+	VMOVDQU  -64(R10)(R8*1), Y11
 	VPAND    Y0, Y11, Y12
 	VPSRLW   $0x08, Y11, Y11
 	VPMADDWD Y9, Y12, Y12
 	VPMADDWD Y10, Y11, Y11
 	VPADDD   Y12, Y3, Y3
 	VPADDD   Y11, Y3, Y3
-	VMOVDQU  -64(R10)(DI*1), Y11
+	VMOVDQU  -64(R11)(R8*1), Y11
 	VPAND    Y0, Y11, Y12
 	VPSRLW   $0x08, Y11, Y11
 	VPMADDWD Y9, Y12, Y12
 	VPMADDWD Y10, Y11, Y11
 	VPADDD   Y12, Y5, Y5
 	VPADDD   Y11, Y5, Y5
-	VMOVDQU  -64(R11)(DI*1), Y11
+	VMOVDQU  -64(R12)(R8*1), Y11
 	VPAND    Y0, Y11, Y12
 	VPSRLW   $0x08, Y11, Y11
 	VPMADDWD Y9, Y12, Y12
 	VPMADDWD Y10, Y11, Y11
 	VPADDD   Y12, Y7, Y7
 	VPADDD   Y11, Y7, Y7
-	VMOVDQU  -32(AX)(DI*1), Y10
+	VMOVDQU  -32(AX)(R8*1), Y10
 	VPSLLW   $0x08, Y10, Y9
 	VPSRAW   $0x08, Y9, Y9
 	VPSRAW   $0x08, Y10, Y10
-	VMOVDQU  -32(R8)(DI*1), Y11
+	VMOVDQU  -32(R9)(R8*1), Y11
 	VPAND    Y0, Y11, Y12
 	VPSRLW   $0x08, Y11, Y11
 	VPMADDWD Y9, Y12, Y12
 	VPMADDWD Y10, Y11, Y11
 	VPADDD   Y12, Y2, Y2
 	VPADDD   Y11, Y2, Y2
-	VMOVDQU  -32(R9)(DI*1), Y11
+	VMOVDQU  -32(R10)(R8*1), Y11
 	VPAND    Y0, Y11, Y12
 	VPSRLW   $0x08, Y11, Y11
 	VPMADDWD Y9, Y12, Y12
 	VPMADDWD Y10, Y11, Y11
 	VPADDD   Y12, Y4, Y4
 	VPADDD   Y11, Y4, Y4
-	VMOVDQU  -32(R10)(DI*1), Y11
+	VMOVDQU  -32(R11)(R8*1), Y11
 	VPAND    Y0, Y11, Y12
 	VPSRLW   $0x08, Y11, Y11
 	VPMADDWD Y9, Y12, Y12
 	VPMADDWD Y10, Y11, Y11
 	VPADDD   Y12, Y6, Y6
 	VPADDD   Y11, Y6, Y6
-	VMOVDQU  -32(R11)(DI*1), Y11
+	VMOVDQU  -32(R12)(R8*1), Y11
 	VPAND    Y0, Y11, Y12
 	VPSRLW   $0x08, Y11, Y11
 	VPMADDWD Y9, Y12, Y12
 	VPMADDWD Y10, Y11, Y11
 	VPADDD   Y12, Y8, Y8
 	VPADDD   Y11, Y8, Y8
-	ADDQ     $+64, DI
-	CMPQ     DI, SI
-	JLE      loop116
+	ADDQ     $+64, R8
+	CMPQ     R8, DI
+	JLE      loop115
 
-over115:
-	SUBQ $+64, DI
+over114:
+	SUBQ $+64, R8
 
-summed110:
+summed105:
 	VPADDD       Y2, Y1, Y1
 	VPADDD       Y4, Y3, Y3
 	VPADDD       Y6, Y5, Y5
@@ -1934,29 +1897,33 @@ summed110:
 	VPHADDD      Y2, Y1, Y1
 	VEXTRACTI128 $0x01, Y1, X2
 	VPADDD       X2, X1, X2
-	VMOVDQU      X2, (BX)
-	ADDQ         $0x10, BX
-	SUBQ         $0x04, DX
-	ADDQ         $0x10, CX
-	JMP          four103
+	VMOVD        X2, (DX)
+	VPEXTRD      $0x01, X2, (DX)(SI*1)
+	VPEXTRD      $0x02, X2, (DX)(SI*2)
+	LEAQ         (SI)(SI*2), R8
+	VPEXTRD      $0x03, X2, (DX)(R8*1)
+	ADDQ         $0x04, DX
+	ADDQ         $0x04, CX
+	DECQ         BX
+	JNZ          quarters103
+	LEAQ         (SI)(SI*2), R8
+	ADDQ         R8, CX
+	ADDQ         R8, DX
+	JMP          one107
 
 	// Rows in order.
-inorder104:
-	MOVQ  rows+8(FP), R11
-	MOVQ  DX, R12
-	SHRQ  $0x02, R12
-	JZ    over118
-	MOVQ  R12, R13
-	IMULQ SI, R13
-	MOVQ  R11, R8
-	LEAQ  (R8)(R13*1), R9
-	LEAQ  (R9)(R13*1), R10
-	LEAQ  (R10)(R13*1), R11
-	MOVQ  R12, R13
-	SHLQ  $0x02, R13
-	LEAQ  (R13)(R13*2), R14
+inorder106:
+	MOVQ  rows+8(FP), R12
+	TESTQ BX, BX
+	JZ    over117
+	MOVQ  BX, R8
+	IMULQ DI, R8
+	MOVQ  R12, R9
+	LEAQ  (R9)(R8*1), R10
+	LEAQ  (R10)(R8*1), R11
+	LEAQ  (R11)(R8*1), R12
 
-quarters117:
+quarters116:
 	VPXOR Y1, Y1, Y1
 	VPXOR Y2, Y2, Y2
 	VPXOR Y3, Y3, Y3
@@ -1965,81 +1932,81 @@ quarters117:
 	VPXOR Y6, Y6, Y6
 	VPXOR Y7, Y7, Y7
 	VPXOR Y8, Y8, Y8
-	MOVQ  $0x00000040, DI
-	CMPQ  DI, SI
-	JG    over119
+	MOVQ  $0x00000040, R8
+	CMPQ  R8, DI
+	JG    over118
 
-loop120:
-	VMOVDQU  -64(AX)(DI*1), Y10
+loop119:
+	VMOVDQU  -64(AX)(R8*1), Y10
 	VPSLLW   $0x08, Y10, Y9
 	VPSRAW   $0x08, Y9, Y9
 	VPSRAW   $0x08, Y10, Y10
-	VMOVDQU  -64(R8)(DI*1), Y11
+	VMOVDQU  -64(R9)(R8*1), Y11
 	VPAND    Y0, Y11, Y12
 	VPSRLW   $0x08, Y11, Y11
 	VPMADDWD Y9, Y12, Y12
 	VPMADDWD Y10, Y11, Y11
 	VPADDD   Y12, Y1, Y1
 	VPADDD   Y11, Y1, Y1
-	VMOVDQU  -64(R9)(DI*1), Y11
+	VMOVDQU  -64(R10)(R8*1), Y11
 	VPAND    Y0, Y11, Y12
 	VPSRLW   $0x08, Y11, Y11
 	VPMADDWD Y9, Y12, Y12
 	VPMADDWD Y10, Y11, Y11
 	VPADDD   Y12, Y3, Y3
 	VPADDD   Y11, Y3, Y3
-	VMOVDQU  -64(R10)(DI*1), Y11
+	VMOVDQU  -64(R11)(R8*1), Y11
 	VPAND    Y0, Y11, Y12
 	VPSRLW   $0x08, Y11, Y11
 	VPMADDWD Y9, Y12, Y12
 	VPMADDWD Y10, Y11, Y11
 	VPADDD   Y12, Y5, Y5
 	VPADDD   Y11, Y5, Y5
-	VMOVDQU  -64(R11)(DI*1), Y11
+	VMOVDQU  -64(R12)(R8*1), Y11
 	VPAND    Y0, Y11, Y12
 	VPSRLW   $0x08, Y11, Y11
 	VPMADDWD Y9, Y12, Y12
 	VPMADDWD Y10, Y11, Y11
 	VPADDD   Y12, Y7, Y7
 	VPADDD   Y11, Y7, Y7
-	VMOVDQU  -32(AX)(DI*1), Y10
+	VMOVDQU  -32(AX)(R8*1), Y10
 	VPSLLW   $0x08, Y10, Y9
 	VPSRAW   $0x08, Y9, Y9
 	VPSRAW   $0x08, Y10, Y10
-	VMOVDQU  -32(R8)(DI*1), Y11
+	VMOVDQU  -32(R9)(R8*1), Y11
 	VPAND    Y0, Y11, Y12
 	VPSRLW   $0x08, Y11, Y11
 	VPMADDWD Y9, Y12, Y12
 	VPMADDWD Y10, Y11, Y11
 	VPADDD   Y12, Y2, Y2
 	VPADDD   Y11, Y2, Y2
-	VMOVDQU  -32(R9)(DI*1), Y11
+	VMOVDQU  -32(R10)(R8*1), Y11
 	VPAND    Y0, Y11, Y12
 	VPSRLW   $0x08, Y11, Y11
 	VPMADDWD Y9, Y12, Y12
 	VPMADDWD Y10, Y11, Y11
 	VPADDD   Y12, Y4, Y4
 	VPADDD   Y11, Y4, Y4
-	VMOVDQU  -32(R10)(DI*1), Y11
+	VMOVDQU  -32(R11)(R8*1), Y11
 	VPAND    Y0, Y11, Y12
 	VPSRLW   $0x08, Y11, Y11
 	VPMADDWD Y9, Y12, Y12
 	VPMADDWD Y10, Y11, Y11
 	VPADDD   Y12, Y6, Y6
 	VPADDD   Y11, Y6, Y6
-	VMOVDQU  -32(R11)(DI*1), Y11
+	VMOVDQU  -32(R12)(R8*1), Y11
 	VPAND    Y0, Y11, Y12
 	VPSRLW   $0x08, Y11, Y11
 	VPMADDWD Y9, Y12, Y12
 	VPMADDWD Y10, Y11, Y11
 	VPADDD   Y12, Y8, Y8
 	VPADDD   Y11, Y8, Y8
-	ADDQ     $+64, DI
-	CMPQ     DI, SI
-	JLE      loop120
+	ADDQ     $+64, R8
+	CMPQ     R8, DI
+	JLE      loop119
 
-over119:
-	SUBQ         $+64, DI
+over118:
+	SUBQ         $+64, R8
 	VPADDD       Y2, Y1, Y1
 	VPADDD       Y4, Y3, Y3
 	VPADDD       Y6, Y5, Y5
@@ -2049,109 +2016,112 @@ over119:
 	VPHADDD      Y2, Y1, Y1
 	VEXTRACTI128 $0x01, Y1, X2
 	VPADDD       X2, X1, X2
-	VMOVD        X2, (BX)
-	VPEXTRD      $0x01, X2, (BX)(R13*1)
-	VPEXTRD      $0x02, X2, (BX)(R13*2)
-	VPEXTRD      $0x03, X2, (BX)(R14*1)
-	ADDQ         $0x04, BX
-	ADDQ         SI, R8
-	ADDQ         SI, R9
-	ADDQ         SI, R10
-	ADDQ         SI, R11
-	DECQ         R12
-	JNZ          quarters117
-	ADDQ         R14, BX
-	ANDQ         $0x03, DX
+	VMOVD        X2, (DX)
+	VPEXTRD      $0x01, X2, (DX)(SI*1)
+	VPEXTRD      $0x02, X2, (DX)(SI*2)
+	LEAQ         (SI)(SI*2), R8
+	VPEXTRD      $0x03, X2, (DX)(R8*1)
+	ADDQ         $0x04, DX
+	ADDQ         DI, R9
+	ADDQ         DI, R10
+	ADDQ         DI, R11
+	ADDQ         DI, R12
+	DECQ         BX
+	JNZ          quarters116
+	LEAQ         (SI)(SI*2), R8
+	ADDQ         R8, DX
 
-over118:
-	SUBQ SI, R11
+over117:
+	SUBQ DI, R12
 
 	// What is left, row by row.
-one106:
-	TESTQ DX, DX
-	JZ    done109
+one107:
+	MOVQ n+24(FP), BX
+	ANDQ $0x03, BX
+
+again120:
+	JZ    done110
 	TESTQ CX, CX
-	JZ    oneinorder107
-	MOVQ  rows+8(FP), DI
-	MOVL  (CX), R11
-	IMULQ stride+32(FP), R11
-	ADDQ  DI, R11
+	JZ    oneinorder108
+	MOVL  (CX), R12
+	IMULQ stride+32(FP), R12
+	ADDQ  rows+8(FP), R12
 	ADDQ  $0x04, CX
-	JMP   oneready108
+	JMP   oneready109
 
-oneinorder107:
-	ADDQ stride+32(FP), R11
+oneinorder108:
+	ADDQ stride+32(FP), R12
 
-oneready108:
+oneready109:
 	VPXOR Y1, Y1, Y1
 	VPXOR Y2, Y2, Y2
 	VPXOR Y3, Y3, Y3
 	VPXOR Y4, Y4, Y4
-	MOVQ  $0x00000080, DI
-	CMPQ  DI, SI
+	MOVQ  $0x00000080, R8
+	CMPQ  R8, DI
 	JG    over121
 
 loop122:
-	VMOVDQU  -128(AX)(DI*1), Y6
+	VMOVDQU  -128(AX)(R8*1), Y6
 	VPSLLW   $0x08, Y6, Y5
 	VPSRAW   $0x08, Y5, Y5
 	VPSRAW   $0x08, Y6, Y6
-	VMOVDQU  -128(R11)(DI*1), Y7
+	VMOVDQU  -128(R12)(R8*1), Y7
 	VPAND    Y0, Y7, Y8
 	VPSRLW   $0x08, Y7, Y7
 	VPMADDWD Y5, Y8, Y8
 	VPMADDWD Y6, Y7, Y7
 	VPADDD   Y8, Y1, Y1
 	VPADDD   Y7, Y1, Y1
-	VMOVDQU  -96(AX)(DI*1), Y6
+	VMOVDQU  -96(AX)(R8*1), Y6
 	VPSLLW   $0x08, Y6, Y5
 	VPSRAW   $0x08, Y5, Y5
 	VPSRAW   $0x08, Y6, Y6
-	VMOVDQU  -96(R11)(DI*1), Y7
+	VMOVDQU  -96(R12)(R8*1), Y7
 	VPAND    Y0, Y7, Y8
 	VPSRLW   $0x08, Y7, Y7
 	VPMADDWD Y5, Y8, Y8
 	VPMADDWD Y6, Y7, Y7
 	VPADDD   Y8, Y2, Y2
 	VPADDD   Y7, Y2, Y2
-	VMOVDQU  -64(AX)(DI*1), Y6
+	VMOVDQU  -64(AX)(R8*1), Y6
 	VPSLLW   $0x08, Y6, Y5
 	VPSRAW   $0x08, Y5, Y5
 	VPSRAW   $0x08, Y6, Y6
-	VMOVDQU  -64(R11)(DI*1), Y7
+	VMOVDQU  -64(R12)(R8*1), Y7
 	VPAND    Y0, Y7, Y8
 	VPSRLW   $0x08, Y7, Y7
 	VPMADDWD Y5, Y8, Y8
 	VPMADDWD Y6, Y7, Y7
 	VPADDD   Y8, Y3, Y3
 	VPADDD   Y7, Y3, Y3
-	VMOVDQU  -32(AX)(DI*1), Y6
+	VMOVDQU  -32(AX)(R8*1), Y6
 	VPSLLW   $0x08, Y6, Y5
 	VPSRAW   $0x08, Y5, Y5
 	VPSRAW   $0x08, Y6, Y6
-	VMOVDQU  -32(R11)(DI*1), Y7
+	VMOVDQU  -32(R12)(R8*1), Y7
 	VPAND    Y0, Y7, Y8
 	VPSRLW   $0x08, Y7, Y7
 	VPMADDWD Y5, Y8, Y8
 	VPMADDWD Y6, Y7, Y7
 	VPADDD   Y8, Y4, Y4
 	VPADDD   Y7, Y4, Y4
-	ADDQ     $+128, DI
-	CMPQ     DI, SI
+	ADDQ     $+128, R8
+	CMPQ     R8, DI
 	JLE      loop122
 
 over121:
-	SUBQ $+128, DI
+	SUBQ $+128, R8
 
 chunk123:
-	ADDQ     $+32, DI
-	CMPQ     DI, SI
+	ADDQ     $+32, R8
+	CMPQ     R8, DI
 	JG       chunks124
-	VMOVDQU  -32(AX)(DI*1), Y6
+	VMOVDQU  -32(AX)(R8*1), Y6
 	VPSLLW   $0x08, Y6, Y5
 	VPSRAW   $0x08, Y5, Y5
 	VPSRAW   $0x08, Y6, Y6
-	VMOVDQU  -32(R11)(DI*1), Y7
+	VMOVDQU  -32(R12)(R8*1), Y7
 	VPAND    Y0, Y7, Y8
 	VPSRLW   $0x08, Y7, Y7
 	VPMADDWD Y5, Y8, Y8
@@ -2161,7 +2131,7 @@ chunk123:
 	JMP      chunk123
 
 chunks124:
-	SUBQ         $+32, DI
+	SUBQ         $+32, R8
 	VPADDD       Y3, Y1, Y1
 	VPADDD       Y4, Y2, Y2
 	VPADDD       Y2, Y1, Y1
@@ -2169,94 +2139,85 @@ chunks124:
 	VPADDD       X2, X1, X2
 	VPHADDD      X2, X2, X2
 	VPHADDD      X2, X2, X2
-	VMOVD        X2, (BX)
-	ADDQ         $0x04, BX
-	DECQ         DX
-	JMP          one106
+	VMOVD        X2, (DX)
+	ADDQ         $0x04, DX
+	DECQ         BX
+	JMP          again120
 
-done109:
+done110:
 	VZEROUPPER
 	RET
 
 // func dot4AVX2(query *int8, rows *byte, ids *uint32, n int, stride int, out *int32, levels *[16]byte)
 // Requires: AVX, AVX2, MMX+
-TEXT ·dot4AVX2(SB), $0-56
+TEXT ·dot4AVX2(SB), $8-56
 	MOVQ           query+0(FP), AX
 	MOVQ           ids+16(FP), CX
-	MOVQ           n+24(FP), DX
-	MOVQ           out+40(FP), BX
-	MOVQ           stride+32(FP), SI
+	MOVQ           out+40(FP), DX
+	MOVQ           stride+32(FP), DI
 	VPCMPEQD       Y0, Y0, Y0
 	VPSRLW         $0x08, Y0, Y0
-	MOVQ           levels+48(FP), DI
-	VBROADCASTI128 (DI), Y1
+	MOVQ           levels+48(FP), BX
+	VBROADCASTI128 (BX), Y1
 	VBROADCASTI128 fifteen<>+0(SB), Y2
+	MOVQ           n+24(FP), BX
+	SHRQ           $0x02, BX
+	MOVQ           BX, SI
+	SHLQ           $0x02, SI
 	TESTQ          CX, CX
-	JZ             inorder126
+	JZ             inorder128
 
-	// Four rows of the list at once.
-four125:
-	CMPQ  DX, $0x04
-	JL    one128
-	MOVQ  rows+8(FP), DI
-	MOVL  (CX), R8
-	IMULQ stride+32(FP), R8
-	ADDQ  DI, R8
-	MOVL  4(CX), R9
+	// Rows of the list.
+	TESTQ BX, BX
+	JZ    one129
+
+quarters125:
+	MOVL  (CX), R9
 	IMULQ stride+32(FP), R9
-	ADDQ  DI, R9
-	MOVL  8(CX), R10
+	ADDQ  rows+8(FP), R9
+	MOVL  (CX)(SI*1), R10
 	IMULQ stride+32(FP), R10
-	ADDQ  DI, R10
-	MOVL  12(CX), R11
+	ADDQ  rows+8(FP), R10
+	MOVL  (CX)(SI*2), R11
 	IMULQ stride+32(FP), R11
-	ADDQ  DI, R11
-	CMPQ  stride+32(FP), $0x00000400
-	JL    ready127
-	MOVQ  R8, R12
-	MOVQ  R9, R13
-	MOVQ  R10, R14
-	MOVQ  R11, R15
-	CMPQ  DX, $+5
-	JL    asked133
-	MOVL  16(CX), R12
+	ADDQ  rows+8(FP), R11
+	LEAQ  (SI)(SI*2), R8
+	MOVL  (CX)(R8*1), R12
 	IMULQ stride+32(FP), R12
-	ADDQ  DI, R12
-	CMPQ  DX, $+6
-	JL    asked133
-	MOVL  20(CX), R13
+	ADDQ  rows+8(FP), R12
+	CMPQ  stride+32(FP), $0x00000400
+	JL    ready126
+	CMPQ  BX, $0x01
+	JE    ready126
+	MOVL  4(CX), R13
 	IMULQ stride+32(FP), R13
-	ADDQ  DI, R13
-	CMPQ  DX, $+7
-	JL    asked133
-	MOVL  24(CX), R14
+	ADDQ  rows+8(FP), R13
+	MOVL  4(CX)(SI*1), R14
 	IMULQ stride+32(FP), R14
-	ADDQ  DI, R14
-	CMPQ  DX, $+8
-	JL    asked133
-	MOVL  28(CX), R15
+	ADDQ  rows+8(FP), R14
+	MOVL  4(CX)(SI*2), R15
 	IMULQ stride+32(FP), R15
-	ADDQ  DI, R15
-
-asked133:
+	ADDQ  rows+8(FP), R15
+	LEAQ  (SI)(SI*2), R8
+	MOVL  4(CX)(R8*1), BP
+	IMULQ stride+32(FP), BP
+	ADDQ  rows+8(FP), BP
 	VPXOR Y3, Y3, Y3
 	VPXOR Y4, Y4, Y4
 	VPXOR Y5, Y5, Y5
 	VPXOR Y6, Y6, Y6
-	MOVQ  $0x00000020, DI
-	CMPQ  DI, SI
-	JG    over134
+	MOVQ  $0x00000020, R8
 
-asking135:
-	VMOVDQU    -64(AX)(DI*2), Y8
+asking134:
+	VMOVDQU    -64(AX)(R8*2), Y8
 	VPSLLW     $0x08, Y8, Y7
 	VPSRAW     $0x08, Y7, Y7
 	VPSRAW     $0x08, Y8, Y8
-	VMOVDQU    -32(AX)(DI*2), Y10
+	VMOVDQU    -32(AX)(R8*2), Y10
 	VPSLLW     $0x08, Y10, Y9
 	VPSRAW     $0x08, Y9, Y9
 	VPSRAW     $0x08, Y10, Y10
-	VMOVDQU    -32(R8)(DI*1), Y11
+	VMOVDQU    -32(R9)(R8*1), Y11
 	VPAND      Y2, Y11, Y12
 	VPSRLW     $0x04, Y11, Y11
 	VPAND      Y2, Y11, Y11
@@ -2274,7 +2235,7 @@ asking135:
 	VPMADDWD   Y10, Y11, Y11
 	VPADDD     Y12, Y3, Y3
 	VPADDD     Y11, Y3, Y3
-	VMOVDQU    -32(R9)(DI*1), Y11
+	VMOVDQU    -32(R10)(R8*1), Y11
 	VPAND      Y2, Y11, Y12
 	VPSRLW     $0x04, Y11, Y11
 	VPAND      Y2, Y11, Y11
@@ -2292,7 +2253,7 @@ asking135:
 	VPMADDWD   Y10, Y11, Y11
 	VPADDD     Y12, Y4, Y4
 	VPADDD     Y11, Y4, Y4
-	VMOVDQU    -32(R10)(DI*1), Y11
+	VMOVDQU    -32(R11)(R8*1), Y11
 	VPAND      Y2, Y11, Y12
 	VPSRLW     $0x04, Y11, Y11
 	VPAND      Y2, Y11, Y11
@@ -2310,7 +2271,7 @@ asking135:
 	VPMADDWD   Y10, Y11, Y11
 	VPADDD     Y12, Y5, Y5
 	VPADDD     Y11, Y5, Y5
-	VMOVDQU    -32(R11)(DI*1), Y11
+	VMOVDQU    -32(R12)(R8*1), Y11
 	VPAND      Y2, Y11, Y12
 	VPSRLW     $0x04, Y11, Y11
 	VPAND      Y2, Y11, Y11
@@ -2328,26 +2289,24 @@ asking135:
 	VPMADDWD   Y10, Y11, Y11
 	VPADDD     Y7, Y6, Y6
 	VPADDD     Y11, Y6, Y6
-	PREFETCHT0 -32(R12)(DI*1)
-	PREFETCHT0 -32(R13)(DI*1)
-	PREFETCHT0 -32(R14)(DI*1)
-	PREFETCHT0 -32(R15)(DI*1)
-	ADDQ       $+32, DI
-	CMPQ       DI, SI
-	JG         over134
-	CMPQ       DI, $0x00000200
-	JLE        asking135
+	PREFETCHT0 -32(R13)(R8*1)
+	PREFETCHT0 -32(R14)(R8*1)
+	PREFETCHT0 -32(R15)(R8*1)
+	PREFETCHT0 -32(BP)(R8*1)
+	ADDQ       $+32, R8
+	CMPQ       R8, $0x00000200
+	JLE        asking134
 
-loop136:
-	VMOVDQU  -64(AX)(DI*2), Y8
+loop135:
+	VMOVDQU  -64(AX)(R8*2), Y8
 	VPSLLW   $0x08, Y8, Y7
 	VPSRAW   $0x08, Y7, Y7
 	VPSRAW   $0x08, Y8, Y8
-	VMOVDQU  -32(AX)(DI*2), Y10
+	VMOVDQU  -32(AX)(R8*2), Y10
 	VPSLLW   $0x08, Y10, Y9
 	VPSRAW   $0x08, Y9, Y9
 	VPSRAW   $0x08, Y10, Y10
-	VMOVDQU  -32(R8)(DI*1), Y11
+	VMOVDQU  -32(R9)(R8*1), Y11
 	VPAND    Y2, Y11, Y12
 	VPSRLW   $0x04, Y11, Y11
 	VPAND    Y2, Y11, Y11
@@ -2365,7 +2324,7 @@ loop136:
 	VPMADDWD Y10, Y11, Y11
 	VPADDD   Y12, Y3, Y3
 	VPADDD   Y11, Y3, Y3
-	VMOVDQU  -32(R9)(DI*1), Y11
+	VMOVDQU  -32(R10)(R8*1), Y11
 	VPAND    Y2, Y11, Y12
 	VPSRLW   $0x04, Y11, Y11
 	VPAND    Y2, Y11, Y11
@@ -2383,7 +2342,7 @@ loop136:
 	VPMADDWD Y10, Y11, Y11
 	VPADDD   Y12, Y4, Y4
 	VPADDD   Y11, Y4, Y4
-	VMOVDQU  -32(R10)(DI*1), Y11
+	VMOVDQU  -32(R11)(R8*1), Y11
 	VPAND    Y2, Y11, Y12
 	VPSRLW   $0x04, Y11, Y11
 	VPAND    Y2, Y11, Y11
@@ -2401,7 +2360,7 @@ loop136:
 	VPMADDWD Y10, Y11, Y11
 	VPADDD   Y12, Y5, Y5
 	VPADDD   Y11, Y5, Y5
-	VMOVDQU  -32(R11)(DI*1), Y11
+	VMOVDQU  -32(R12)(R8*1), Y11
 	VPAND    Y2, Y11, Y12
 	VPSRLW   $0x04, Y11, Y11
 	VPAND    Y2, Y11, Y11
@@ -2419,33 +2378,31 @@ loop136:
 	VPMADDWD Y10, Y11, Y11
 	VPADDD   Y7, Y6, Y6
 	VPADDD   Y11, Y6, Y6
-	ADDQ     $+32, DI
-	CMPQ     DI, SI
-	JLE      loop136
+	ADDQ     $+32, R8
+	CMPQ     R8, DI
+	JLE      loop135
+	SUBQ     $+32, R8
+	JMP      summed127
 
-over134:
-	SUBQ $+32, DI
-	JMP  summed132
-
-ready127:
+ready126:
 	VPXOR Y3, Y3, Y3
 	VPXOR Y4, Y4, Y4
 	VPXOR Y5, Y5, Y5
 	VPXOR Y6, Y6, Y6
-	MOVQ  $0x00000020, DI
-	CMPQ  DI, SI
-	JG    over137
+	MOVQ  $0x00000020, R8
+	CMPQ  R8, DI
+	JG    over136
 
-loop138:
-	VMOVDQU  -64(AX)(DI*2), Y8
+loop137:
+	VMOVDQU  -64(AX)(R8*2), Y8
 	VPSLLW   $0x08, Y8, Y7
 	VPSRAW   $0x08, Y7, Y7
 	VPSRAW   $0x08, Y8, Y8
-	VMOVDQU  -32(AX)(DI*2), Y10
+	VMOVDQU  -32(AX)(R8*2), Y10
 	VPSLLW   $0x08, Y10, Y9
 	VPSRAW   $0x08, Y9, Y9
 	VPSRAW   $0x08, Y10, Y10
-	VMOVDQU  -32(R8)(DI*1), Y11
+	VMOVDQU  -32(R9)(R8*1), Y11
 	VPAND    Y2, Y11, Y12
 	VPSRLW   $0x04, Y11, Y11
 	VPAND    Y2, Y11, Y11
@@ -2463,7 +2420,7 @@ loop138:
 	VPMADDWD Y10, Y11, Y11
 	VPADDD   Y12, Y3, Y3
 	VPADDD   Y11, Y3, Y3
-	VMOVDQU  -32(R9)(DI*1), Y11
+	VMOVDQU  -32(R10)(R8*1), Y11
 	VPAND    Y2, Y11, Y12
 	VPSRLW   $0x04, Y11, Y11
 	VPAND    Y2, Y11, Y11
@@ -2481,7 +2438,7 @@ loop138:
 	VPMADDWD Y10, Y11, Y11
 	VPADDD   Y12, Y4, Y4
 	VPADDD   Y11, Y4, Y4
-	VMOVDQU  -32(R10)(DI*1), Y11
+	VMOVDQU  -32(R11)(R8*1), Y11
 	VPAND    Y2, Y11, Y12
 	VPSRLW   $0x04, Y11, Y11
 	VPAND    Y2, Y11, Y11
@@ -2499,7 +2456,7 @@ loop138:
 	VPMADDWD Y10, Y11, Y11
 	VPADDD   Y12, Y5, Y5
 	VPADDD   Y11, Y5, Y5
-	VMOVDQU  -32(R11)(DI*1), Y11
+	VMOVDQU  -32(R12)(R8*1), Y11
 	VPAND    Y2, Y11, Y12
 	VPSRLW   $0x04, Y11, Y11
 	VPAND    Y2, Y11, Y11
@@ -2517,60 +2474,64 @@ loop138:
 	VPMADDWD Y10, Y11, Y11
 	VPADDD   Y7, Y6, Y6
 	VPADDD   Y11, Y6, Y6
-	ADDQ     $+32, DI
-	CMPQ     DI, SI
-	JLE      loop138
+	ADDQ     $+32, R8
+	CMPQ     R8, DI
+	JLE      loop137
 
-over137:
-	SUBQ $+32, DI
+over136:
+	SUBQ $+32, R8
 
-summed132:
+summed127:
 	VPHADDD      Y4, Y3, Y3
 	VPHADDD      Y6, Y5, Y4
 	VPHADDD      Y4, Y3, Y3
 	VEXTRACTI128 $0x01, Y3, X4
 	VPADDD       X4, X3, X4
-	VMOVDQU      X4, (BX)
-	ADDQ         $0x10, BX
-	SUBQ         $0x04, DX
-	ADDQ         $0x10, CX
-	JMP          four125
+	VMOVD        X4, (DX)
+	VPEXTRD      $0x01, X4, (DX)(SI*1)
+	VPEXTRD      $0x02, X4, (DX)(SI*2)
+	LEAQ         (SI)(SI*2), R8
+	VPEXTRD      $0x03, X4, (DX)(R8*1)
+	ADDQ         $0x04, DX
+	ADDQ         $0x04, CX
+	DECQ         BX
+	JNZ          quarters125
+	LEAQ         (SI)(SI*2), R8
+	ADDQ         R8, CX
+	ADDQ         R8, DX
+	JMP          one129
 
 	// Rows in order.
-inorder126:
-	MOVQ  rows+8(FP), R11
-	MOVQ  DX, R12
-	SHRQ  $0x02, R12
-	JZ    over140
-	MOVQ  R12, R13
-	IMULQ SI, R13
-	MOVQ  R11, R8
-	LEAQ  (R8)(R13*1), R9
-	LEAQ  (R9)(R13*1), R10
-	LEAQ  (R10)(R13*1), R11
-	MOVQ  R12, R13
-	SHLQ  $0x02, R13
-	LEAQ  (R13)(R13*2), R14
+inorder128:
+	MOVQ  rows+8(FP), R12
+	TESTQ BX, BX
+	JZ    over139
+	MOVQ  BX, R8
+	IMULQ DI, R8
+	MOVQ  R12, R9
+	LEAQ  (R9)(R8*1), R10
+	LEAQ  (R10)(R8*1), R11
+	LEAQ  (R11)(R8*1), R12
 
-quarters139:
+quarters138:
 	VPXOR Y3, Y3, Y3
 	VPXOR Y4, Y4, Y4
 	VPXOR Y5, Y5, Y5
 	VPXOR Y6, Y6, Y6
-	MOVQ  $0x00000020, DI
-	CMPQ  DI, SI
-	JG    over141
+	MOVQ  $0x00000020, R8
+	CMPQ  R8, DI
+	JG    over140
 
-loop142:
-	VMOVDQU  -64(AX)(DI*2), Y8
+loop141:
+	VMOVDQU  -64(AX)(R8*2), Y8
 	VPSLLW   $0x08, Y8, Y7
 	VPSRAW   $0x08, Y7, Y7
 	VPSRAW   $0x08, Y8, Y8
-	VMOVDQU  -32(AX)(DI*2), Y10
+	VMOVDQU  -32(AX)(R8*2), Y10
 	VPSLLW   $0x08, Y10, Y9
 	VPSRAW   $0x08, Y9, Y9
 	VPSRAW   $0x08, Y10, Y10
-	VMOVDQU  -32(R8)(DI*1), Y11
+	VMOVDQU  -32(R9)(R8*1), Y11
 	VPAND    Y2, Y11, Y12
 	VPSRLW   $0x04, Y11, Y11
 	VPAND    Y2, Y11, Y11
@@ -2588,7 +2549,7 @@ loop142:
 	VPMADDWD Y10, Y11, Y11
 	VPADDD   Y12, Y3, Y3
 	VPADDD   Y11, Y3, Y3
-	VMOVDQU  -32(R9)(DI*1), Y11
+	VMOVDQU  -32(R10)(R8*1), Y11
 	VPAND    Y2, Y11, Y12
 	VPSRLW   $0x04, Y11, Y11
 	VPAND    Y2, Y11, Y11
@@ -2606,7 +2567,7 @@ loop142:
 	VPMADDWD Y10, Y11, Y11
 	VPADDD   Y12, Y4, Y4
 	VPADDD   Y11, Y4, Y4
-	VMOVDQU  -32(R10)(DI*1), Y11
+	VMOVDQU  -32(R11)(R8*1), Y11
 	VPAND    Y2, Y11, Y12
 	VPSRLW   $0x04, Y11, Y11
 	VPAND    Y2, Y11, Y11
@@ -2624,7 +2585,7 @@ loop142:
 	VPMADDWD Y10, Y11, Y11
 	VPADDD   Y12, Y5, Y5
 	VPADDD   Y11, Y5, Y5
-	VMOVDQU  -32(R11)(DI*1), Y11
+	VMOVDQU  -32(R12)(R8*1), Y11
 	VPAND    Y2, Y11, Y12
 	VPSRLW   $0x04, Y11, Y11
 	VPAND    Y2, Y11, Y11
@@ -2642,67 +2603,70 @@ loop142:
 	VPMADDWD Y10, Y11, Y11
 	VPADDD   Y7, Y6, Y6
 	VPADDD   Y11, Y6, Y6
-	ADDQ     $+32, DI
-	CMPQ     DI, SI
-	JLE      loop142
+	ADDQ     $+32, R8
+	CMPQ     R8, DI
+	JLE      loop141
 
-over141:
-	SUBQ         $+32, DI
+over140:
+	SUBQ         $+32, R8
 	VPHADDD      Y4, Y3, Y3
 	VPHADDD      Y6, Y5, Y4
 	VPHADDD      Y4, Y3, Y3
 	VEXTRACTI128 $0x01, Y3, X4
 	VPADDD       X4, X3, X4
-	VMOVD        X4, (BX)
-	VPEXTRD      $0x01, X4, (BX)(R13*1)
-	VPEXTRD      $0x02, X4, (BX)(R13*2)
-	VPEXTRD      $0x03, X4, (BX)(R14*1)
-	ADDQ         $0x04, BX
-	ADDQ         SI, R8
-	ADDQ         SI, R9
-	ADDQ         SI, R10
-	ADDQ         SI, R11
-	DECQ         R12
-	JNZ          quarters139
-	ADDQ         R14, BX
-	ANDQ         $0x03, DX
+	VMOVD        X4, (DX)
+	VPEXTRD      $0x01, X4, (DX)(SI*1)
+	VPEXTRD      $0x02, X4, (DX)(SI*2)
+	LEAQ         (SI)(SI*2), R8
+	VPEXTRD      $0x03, X4, (DX)(R8*1)
+	ADDQ         $0x04, DX
+	ADDQ         DI, R9
+	ADDQ         DI, R10
+	ADDQ         DI, R11
+	ADDQ         DI, R12
+	DECQ         BX
+	JNZ          quarters138
+	LEAQ         (SI)(SI*2), R8
+	ADDQ         R8, DX
 
-over140:
-	SUBQ SI, R11
+over139:
+	SUBQ DI, R12
 
 	// What is left, row by row.
-one128:
-	TESTQ DX, DX
-	JZ    done131
+one129:
+	MOVQ n+24(FP), BX
+	ANDQ $0x03, BX
+
+again142:
+	JZ    done132
 	TESTQ CX, CX
-	JZ    oneinorder129
-	MOVQ  rows+8(FP), DI
-	MOVL  (CX), R11
-	IMULQ stride+32(FP), R11
-	ADDQ  DI, R11
+	JZ    oneinorder130
+	MOVL  (CX), R12
+	IMULQ stride+32(FP), R12
+	ADDQ  rows+8(FP), R12
 	ADDQ  $0x04, CX
-	JMP   oneready130
+	JMP   oneready131
 
-oneinorder129:
-	ADDQ stride+32(FP), R11
+oneinorder130:
+	ADDQ stride+32(FP), R12
 
-oneready130:
+oneready131:
 	VPXOR Y3, Y3, Y3
 	VPXOR Y4, Y4, Y4
-	MOVQ  $0x00000040, DI
-	CMPQ  DI, SI
+	MOVQ  $0x00000040, R8
+	CMPQ  R8, DI
 	JG    over143
 
 loop144:
-	VMOVDQU  -128(AX)(DI*2), Y6
+	VMOVDQU  -128(AX)(R8*2), Y6
 	VPSLLW   $0x08, Y6, Y5
 	VPSRAW   $0x08, Y5, Y5
 	VPSRAW   $0x08, Y6, Y6
-	VMOVDQU  -96(AX)(DI*2), Y8
+	VMOVDQU  -96(AX)(R8*2), Y8
 	VPSLLW   $0x08, Y8, Y7
 	VPSRAW   $0x08, Y7, Y7
 	VPSRAW   $0x08, Y8, Y8
-	VMOVDQU  -64(R11)(DI*1), Y9
+	VMOVDQU  -64(R12)(R8*1), Y9
 	VPAND    Y2, Y9, Y10
 	VPSRLW   $0x04, Y9, Y9
 	VPAND    Y2, Y9, Y9
@@ -2720,15 +2684,15 @@ loop144:
 	VPMADDWD Y8, Y9, Y9
 	VPADDD   Y5, Y3, Y3
 	VPADDD   Y9, Y3, Y3
-	VMOVDQU  -64(AX)(DI*2), Y6
+	VMOVDQU  -64(AX)(R8*2), Y6
 	VPSLLW   $0x08, Y6, Y5
 	VPSRAW   $0x08, Y5, Y5
 	VPSRAW   $0x08, Y6, Y6
-	VMOVDQU  -32(AX)(DI*2), Y8
+	VMOVDQU  -32(AX)(R8*2), Y8
 	VPSLLW   $0x08, Y8, Y7
 	VPSRAW   $0x08, Y7, Y7
 	VPSRAW   $0x08, Y8, Y8
-	VMOVDQU  -32(R11)(DI*1), Y9
+	VMOVDQU  -32(R12)(R8*1), Y9
 	VPAND    Y2, Y9, Y10
 	VPSRLW   $0x04, Y9, Y9
 	VPAND    Y2, Y9, Y9
@@ -2746,26 +2710,26 @@ loop144:
 	VPMADDWD Y8, Y9, Y9
 	VPADDD   Y5, Y4, Y4
 	VPADDD   Y9, Y4, Y4
-	ADDQ     $+64, DI
-	CMPQ     DI, SI
+	ADDQ     $+64, R8
+	CMPQ     R8, DI
 	JLE      loop144
 
 over143:
-	SUBQ $+64, DI
+	SUBQ $+64, R8
 
 chunk145:
-	ADDQ     $+32, DI
-	CMPQ     DI, SI
+	ADDQ     $+32, R8
+	CMPQ     R8, DI
 	JG       chunks146
-	VMOVDQU  -64(AX)(DI*2), Y6
+	VMOVDQU  -64(AX)(R8*2), Y6
 	VPSLLW   $0x08, Y6, Y5
 	VPSRAW   $0x08, Y5, Y5
 	VPSRAW   $0x08, Y6, Y6
-	VMOVDQU  -32(AX)(DI*2), Y8
+	VMOVDQU  -32(AX)(R8*2), Y8
 	VPSLLW   $0x08, Y8, Y7
 	VPSRAW   $0x08, Y7, Y7
 	VPSRAW   $0x08, Y8, Y8
-	VMOVDQU  -32(R11)(DI*1), Y9
+	VMOVDQU  -32(R12)(R8*1), Y9
 	VPAND    Y2, Y9, Y10
 	VPSRLW   $0x04, Y9, Y9
 	VPAND    Y2, Y9, Y9
@@ -2786,97 +2750,88 @@ chunk145:
 	JMP      chunk145
 
 chunks146:
-	SUBQ         $+32, DI
+	SUBQ         $+32, R8
 	VPADDD       Y4, Y3, Y3
 	VEXTRACTI128 $0x01, Y3, X4
 	VPADDD       X4, X3, X4
 	VPHADDD      X4, X4, X4
 	VPHADDD      X4, X4, X4
-	VMOVD        X4, (BX)
-	ADDQ         $0x04, BX
-	DECQ         DX
-	JMP          one128
+	VMOVD        X4, (DX)
+	ADDQ         $0x04, DX
+	DECQ         BX
+	JMP          again142
 
-done131:
+done132:
 	VZEROUPPER
 	RET
 
 // func hammingAVX2(query *byte, rows *byte, ids *uint32, n int, stride int, out *uint32)
 // Requires: AVX, AVX2, MMX+
-TEXT ·hammingAVX2(SB), $0-48
+TEXT ·hammingAVX2(SB), $8-48
 	MOVQ           query+0(FP), AX
 	MOVQ           ids+16(FP), CX
-	MOVQ           n+24(FP), DX
-	MOVQ           out+40(FP), BX
-	MOVQ           stride+32(FP), SI
-	MOVQ           SI, DI
-	SHRQ           $0x02, DI
-	ANDQ           $0x07, DI
-	LEAQ           lanes<>+64(SB), R8
-	NEGQ           DI
-	VMOVDQU        (R8)(DI*4), Y0
+	MOVQ           out+40(FP), DX
+	MOVQ           stride+32(FP), DI
+	MOVQ           DI, BX
+	SHRQ           $0x02, BX
+	ANDQ           $0x07, BX
+	LEAQ           lanes<>+64(SB), SI
+	NEGQ           BX
+	VMOVDQU        (SI)(BX*4), Y0
 	VBROADCASTI128 fifteen<>+0(SB), Y1
 	VBROADCASTI128 counts<>+0(SB), Y2
 	VPXOR          Y3, Y3, Y3
+	MOVQ           n+24(FP), BX
+	SHRQ           $0x02, BX
+	MOVQ           BX, SI
+	SHLQ           $0x02, SI
 	TESTQ          CX, CX
-	JZ             inorder148
+	JZ             inorder150
 
-	// Four rows of the list at once.
-four147:
-	CMPQ  DX, $0x04
-	JL    one150
-	MOVQ  rows+8(FP), DI
-	MOVL  (CX), R8
-	IMULQ stride+32(FP), R8
-	ADDQ  DI, R8
-	MOVL  4(CX), R9
+	// Rows of the list.
+	TESTQ BX, BX
+	JZ    one151
+
+quarters147:
+	MOVL  (CX), R9
 	IMULQ stride+32(FP), R9
-	ADDQ  DI, R9
-	MOVL  8(CX), R10
+	ADDQ  rows+8(FP), R9
+	MOVL  (CX)(SI*1), R10
 	IMULQ stride+32(FP), R10
-	ADDQ  DI, R10
-	MOVL  12(CX), R11
+	ADDQ  rows+8(FP), R10
+	MOVL  (CX)(SI*2), R11
 	IMULQ stride+32(FP), R11
-	ADDQ  DI, R11
-	CMPQ  stride+32(FP), $0x00000400
-	JL    ready149
-	MOVQ  R8, R12
-	MOVQ  R9, R13
-	MOVQ  R10, R14
-	MOVQ  R11, R15
-	CMPQ  DX, $+5
-	JL    asked155
-	MOVL  16(CX), R12
+	ADDQ  rows+8(FP), R11
+	LEAQ  (SI)(SI*2), R8
+	MOVL  (CX)(R8*1), R12
 	IMULQ stride+32(FP), R12
-	ADDQ  DI, R12
-	CMPQ  DX, $+6
-	JL    asked155
-	MOVL  20(CX), R13
+	ADDQ  rows+8(FP), R12
+	CMPQ  stride+32(FP), $0x00000400
+	JL    ready148
+	CMPQ  BX, $0x01
+	JE    ready148
+	MOVL  4(CX), R13
 	IMULQ stride+32(FP), R13
-	ADDQ  DI, R13
-	CMPQ  DX, $+7
-	JL    asked155
-	MOVL  24(CX), R14
+	ADDQ  rows+8(FP), R13
+	MOVL  4(CX)(SI*1), R14
 	IMULQ stride+32(FP), R14
-	ADDQ  DI, R14
-	CMPQ  DX, $+8
-	JL    asked155
-	MOVL  28(CX), R15
+	ADDQ  rows+8(FP), R14
+	MOVL  4(CX)(SI*2), R15
 	IMULQ stride+32(FP), R15
-	ADDQ  DI, R15
-
-asked155:
+	ADDQ  rows+8(FP), R15
+	LEAQ  (SI)(SI*2), R8
+	MOVL  4(CX)(R8*1), BP
+	IMULQ stride+32(FP), BP
+	ADDQ  rows+8(FP), BP
 	VPXOR Y4, Y4, Y4
 	VPXOR Y5, Y5, Y5
 	VPXOR Y6, Y6, Y6
 	VPXOR Y7, Y7, Y7
-	MOVQ  $0x00000020, DI
-	CMPQ  DI, SI
-	JG    over156
+	MOVQ  $0x00000020, R8
 
-asking157:
-	VMOVUPS    -32(AX)(DI*1), Y8
-	VPXOR      -32(R8)(DI*1), Y8, Y9
+asking156:
+	VMOVUPS    -32(AX)(R8*1), Y8
+	VPXOR      -32(R9)(R8*1), Y8, Y9
 	VPAND      Y1, Y9, Y10
 	VPSRLW     $0x04, Y9, Y9
 	VPAND      Y1, Y9, Y9
@@ -2885,7 +2840,7 @@ asking157:
 	VPADDB     Y10, Y9, Y9
 	VPSADBW    Y3, Y9, Y9
 	VPADDD     Y9, Y4, Y4
-	VPXOR      -32(R9)(DI*1), Y8, Y9
+	VPXOR      -32(R10)(R8*1), Y8, Y9
 	VPAND      Y1, Y9, Y10
 	VPSRLW     $0x04, Y9, Y9
 	VPAND      Y1, Y9, Y9
@@ -2894,7 +2849,7 @@ asking157:
 	VPADDB     Y10, Y9, Y9
 	VPSADBW    Y3, Y9, Y9
 	VPADDD     Y9, Y5, Y5
-	VPXOR      -32(R10)(DI*1), Y8, Y9
+	VPXOR      -32(R11)(R8*1), Y8, Y9
 	VPAND      Y1, Y9, Y10
 	VPSRLW     $0x04, Y9, Y9
 	VPAND      Y1, Y9, Y9
@@ -2903,7 +2858,7 @@ asking157:
 	VPADDB     Y10, Y9, Y9
 	VPSADBW    Y3, Y9, Y9
 	VPADDD     Y9, Y6, Y6
-	VPXOR      -32(R11)(DI*1), Y8, Y8
+	VPXOR      -32(R12)(R8*1), Y8, Y8
 	VPAND      Y1, Y8, Y9
 	VPSRLW     $0x04, Y8, Y8
 	VPAND      Y1, Y8, Y8
@@ -2912,19 +2867,17 @@ asking157:
 	VPADDB     Y9, Y8, Y8
 	VPSADBW    Y3, Y8, Y8
 	VPADDD     Y8, Y7, Y7
-	PREFETCHT0 -32(R12)(DI*1)
-	PREFETCHT0 -32(R13)(DI*1)
-	PREFETCHT0 -32(R14)(DI*1)
-	PREFETCHT0 -32(R15)(DI*1)
-	ADDQ       $+32, DI
-	CMPQ       DI, SI
-	JG         over156
-	CMPQ       DI, $0x00000200
-	JLE        asking157
+	PREFETCHT0 -32(R13)(R8*1)
+	PREFETCHT0 -32(R14)(R8*1)
+	PREFETCHT0 -32(R15)(R8*1)
+	PREFETCHT0 -32(BP)(R8*1)
+	ADDQ       $+32, R8
+	CMPQ       R8, $0x00000200
+	JLE        asking156
 
-loop158:
-	VMOVUPS -32(AX)(DI*1), Y8
-	VPXOR   -32(R8)(DI*1), Y8, Y9
+loop157:
+	VMOVUPS -32(AX)(R8*1), Y8
+	VPXOR   -32(R9)(R8*1), Y8, Y9
 	VPAND   Y1, Y9, Y10
 	VPSRLW  $0x04, Y9, Y9
 	VPAND   Y1, Y9, Y9
@@ -2933,7 +2886,7 @@ loop158:
 	VPADDB  Y10, Y9, Y9
 	VPSADBW Y3, Y9, Y9
 	VPADDD  Y9, Y4, Y4
-	VPXOR   -32(R9)(DI*1), Y8, Y9
+	VPXOR   -32(R10)(R8*1), Y8, Y9
 	VPAND   Y1, Y9, Y10
 	VPSRLW  $0x04, Y9, Y9
 	VPAND   Y1, Y9, Y9
@@ -2942,7 +2895,7 @@ loop158:
 	VPADDB  Y10, Y9, Y9
 	VPSADBW Y3, Y9, Y9
 	VPADDD  Y9, Y5, Y5
-	VPXOR   -32(R10)(DI*1), Y8, Y9
+	VPXOR   -32(R11)(R8*1), Y8, Y9
 	VPAND   Y1, Y9, Y10
 	VPSRLW  $0x04, Y9, Y9
 	VPAND   Y1, Y9, Y9
@@ -2951,7 +2904,7 @@ loop158:
 	VPADDB  Y10, Y9, Y9
 	VPSADBW Y3, Y9, Y9
 	VPADDD  Y9, Y6, Y6
-	VPXOR   -32(R11)(DI*1), Y8, Y8
+	VPXOR   -32(R12)(R8*1), Y8, Y8
 	VPAND   Y1, Y8, Y9
 	VPSRLW  $0x04, Y8, Y8
 	VPAND   Y1, Y8, Y8
@@ -2960,26 +2913,24 @@ loop158:
 	VPADDB  Y9, Y8, Y8
 	VPSADBW Y3, Y8, Y8
 	VPADDD  Y8, Y7, Y7
-	ADDQ    $+32, DI
-	CMPQ    DI, SI
-	JLE     loop158
+	ADDQ    $+32, R8
+	CMPQ    R8, DI
+	JLE     loop157
+	SUBQ    $+32, R8
+	JMP     summed149
 
-over156:
-	SUBQ $+32, DI
-	JMP  summed154
-
-ready149:
+ready148:
 	VPXOR Y4, Y4, Y4
 	VPXOR Y5, Y5, Y5
 	VPXOR Y6, Y6, Y6
 	VPXOR Y7, Y7, Y7
-	MOVQ  $0x00000020, DI
-	CMPQ  DI, SI
-	JG    over159
+	MOVQ  $0x00000020, R8
+	CMPQ  R8, DI
+	JG    over158
 
-loop160:
-	VMOVUPS -32(AX)(DI*1), Y8
-	VPXOR   -32(R8)(DI*1), Y8, Y9
+loop159:
+	VMOVUPS -32(AX)(R8*1), Y8
+	VPXOR   -32(R9)(R8*1), Y8, Y9
 	VPAND   Y1, Y9, Y10
 	VPSRLW  $0x04, Y9, Y9
 	VPAND   Y1, Y9, Y9
@@ -2988,7 +2939,7 @@ loop160:
 	VPADDB  Y10, Y9, Y9
 	VPSADBW Y3, Y9, Y9
 	VPADDD  Y9, Y4, Y4
-	VPXOR   -32(R9)(DI*1), Y8, Y9
+	VPXOR   -32(R10)(R8*1), Y8, Y9
 	VPAND   Y1, Y9, Y10
 	VPSRLW  $0x04, Y9, Y9
 	VPAND   Y1, Y9, Y9
@@ -2997,7 +2948,7 @@ loop160:
 	VPADDB  Y10, Y9, Y9
 	VPSADBW Y3, Y9, Y9
 	VPADDD  Y9, Y5, Y5
-	VPXOR   -32(R10)(DI*1), Y8, Y9
+	VPXOR   -32(R11)(R8*1), Y8, Y9
 	VPAND   Y1, Y9, Y10
 	VPSRLW  $0x04, Y9, Y9
 	VPAND   Y1, Y9, Y9
@@ -3006,7 +2957,7 @@ loop160:
 	VPADDB  Y10, Y9, Y9
 	VPSADBW Y3, Y9, Y9
 	VPADDD  Y9, Y6, Y6
-	VPXOR   -32(R11)(DI*1), Y8, Y8
+	VPXOR   -32(R12)(R8*1), Y8, Y8
 	VPAND   Y1, Y8, Y9
 	VPSRLW  $0x04, Y8, Y8
 	VPAND   Y1, Y8, Y8
@@ -3015,18 +2966,18 @@ loop160:
 	VPADDB  Y9, Y8, Y8
 	VPSADBW Y3, Y8, Y8
 	VPADDD  Y8, Y7, Y7
-	ADDQ    $+32, DI
-	CMPQ    DI, SI
-	JLE     loop160
+	ADDQ    $+32, R8
+	CMPQ    R8, DI
+	JLE     loop159
 
-over159:
-	SUBQ $+32, DI
+over158:
+	SUBQ $+32, R8
 
-summed154:
-	CMPQ       DI, SI
-	JGE        whole161
-	VMASKMOVPS (AX)(DI*1), Y0, Y8
-	VMASKMOVPS (R8)(DI*1), Y0, Y9
+summed149:
+	CMPQ       R8, DI
+	JGE        whole160
+	VMASKMOVPS (AX)(R8*1), Y0, Y8
+	VMASKMOVPS (R9)(R8*1), Y0, Y9
 	VPXOR      Y9, Y8, Y9
 	VPAND      Y1, Y9, Y10
 	VPSRLW     $0x04, Y9, Y9
@@ -3036,7 +2987,7 @@ summed154:
 	VPADDB     Y10, Y9, Y9
 	VPSADBW    Y3, Y9, Y9
 	VPADDD     Y9, Y4, Y4
-	VMASKMOVPS (R9)(DI*1), Y0, Y9
+	VMASKMOVPS (R10)(R8*1), Y0, Y9
 	VPXOR      Y9, Y8, Y9
 	VPAND      Y1, Y9, Y10
 	VPSRLW     $0x04, Y9, Y9
@@ -3046,7 +2997,7 @@ summed154:
 	VPADDB     Y10, Y9, Y9
 	VPSADBW    Y3, Y9, Y9
 	VPADDD     Y9, Y5, Y5
-	VMASKMOVPS (R10)(DI*1), Y0, Y9
+	VMASKMOVPS (R11)(R8*1), Y0, Y9
 	VPXOR      Y9, Y8, Y9
 	VPAND      Y1, Y9, Y10
 	VPSRLW     $0x04, Y9, Y9
@@ -3056,7 +3007,7 @@ summed154:
 	VPADDB     Y10, Y9, Y9
 	VPSADBW    Y3, Y9, Y9
 	VPADDD     Y9, Y6, Y6
-	VMASKMOVPS (R11)(DI*1), Y0, Y9
+	VMASKMOVPS (R12)(R8*1), Y0, Y9
 	VPXOR      Y9, Y8, Y8
 	VPAND      Y1, Y8, Y9
 	VPSRLW     $0x04, Y8, Y8
@@ -3067,46 +3018,50 @@ summed154:
 	VPSADBW    Y3, Y8, Y8
 	VPADDD     Y8, Y7, Y7
 
-whole161:
+whole160:
 	VPHADDD      Y5, Y4, Y4
 	VPHADDD      Y7, Y6, Y5
 	VPHADDD      Y5, Y4, Y4
 	VEXTRACTI128 $0x01, Y4, X5
 	VPADDD       X5, X4, X5
-	VMOVDQU      X5, (BX)
-	ADDQ         $0x10, BX
-	SUBQ         $0x04, DX
-	ADDQ         $0x10, CX
-	JMP          four147
+	VMOVD        X5, (DX)
+	VPEXTRD      $0x01, X5, (DX)(SI*1)
+	VPEXTRD      $0x02, X5, (DX)(SI*2)
+	LEAQ         (SI)(SI*2), R8
+	VPEXTRD      $0x03, X5, (DX)(R8*1)
+	ADDQ         $0x04, DX
+	ADDQ         $0x04, CX
+	DECQ         BX
+	JNZ          quarters147
+	LEAQ         (SI)(SI*2), R8
+	ADDQ         R8, CX
+	ADDQ         R8, DX
+	JMP          one151
 
 	// Rows in order.
-inorder148:
-	MOVQ  rows+8(FP), R11
-	MOVQ  DX, R12
-	SHRQ  $0x02, R12
-	JZ    over163
-	MOVQ  R12, R13
-	IMULQ SI, R13
-	MOVQ  R11, R8
-	LEAQ  (R8)(R13*1), R9
-	LEAQ  (R9)(R13*1), R10
-	LEAQ  (R10)(R13*1), R11
-	MOVQ  R12, R13
-	SHLQ  $0x02, R13
-	LEAQ  (R13)(R13*2), R14
+inorder150:
+	MOVQ  rows+8(FP), R12
+	TESTQ BX, BX
+	JZ    over162
+	MOVQ  BX, R8
+	IMULQ DI, R8
+	MOVQ  R12, R9
+	LEAQ  (R9)(R8*1), R10
+	LEAQ  (R10)(R8*1), R11
+	LEAQ  (R11)(R8*1), R12
 
-quarters162:
+quarters161:
 	VPXOR Y4, Y4, Y4
 	VPXOR Y5, Y5, Y5
 	VPXOR Y6, Y6, Y6
 	VPXOR Y7, Y7, Y7
-	MOVQ  $0x00000020, DI
-	CMPQ  DI, SI
-	JG    over164
+	MOVQ  $0x00000020, R8
+	CMPQ  R8, DI
+	JG    over163
 
-loop165:
-	VMOVUPS -32(AX)(DI*1), Y8
-	VPXOR   -32(R8)(DI*1), Y8, Y9
+loop164:
+	VMOVUPS -32(AX)(R8*1), Y8
+	VPXOR   -32(R9)(R8*1), Y8, Y9
 	VPAND   Y1, Y9, Y10
 	VPSRLW  $0x04, Y9, Y9
 	VPAND   Y1, Y9, Y9
@@ -3115,7 +3070,7 @@ loop165:
 	VPADDB  Y10, Y9, Y9
 	VPSADBW Y3, Y9, Y9
 	VPADDD  Y9, Y4, Y4
-	VPXOR   -32(R9)(DI*1), Y8, Y9
+	VPXOR   -32(R10)(R8*1), Y8, Y9
 	VPAND   Y1, Y9, Y10
 	VPSRLW  $0x04, Y9, Y9
 	VPAND   Y1, Y9, Y9
@@ -3124,7 +3079,7 @@ loop165:
 	VPADDB  Y10, Y9, Y9
 	VPSADBW Y3, Y9, Y9
 	VPADDD  Y9, Y5, Y5
-	VPXOR   -32(R10)(DI*1), Y8, Y9
+	VPXOR   -32(R11)(R8*1), Y8, Y9
 	VPAND   Y1, Y9, Y10
 	VPSRLW  $0x04, Y9, Y9
 	VPAND   Y1, Y9, Y9
@@ -3133,7 +3088,7 @@ loop165:
 	VPADDB  Y10, Y9, Y9
 	VPSADBW Y3, Y9, Y9
 	VPADDD  Y9, Y6, Y6
-	VPXOR   -32(R11)(DI*1), Y8, Y8
+	VPXOR   -32(R12)(R8*1), Y8, Y8
 	VPAND   Y1, Y8, Y9
 	VPSRLW  $0x04, Y8, Y8
 	VPAND   Y1, Y8, Y8
@@ -3142,16 +3097,16 @@ loop165:
 	VPADDB  Y9, Y8, Y8
 	VPSADBW Y3, Y8, Y8
 	VPADDD  Y8, Y7, Y7
-	ADDQ    $+32, DI
-	CMPQ    DI, SI
-	JLE     loop165
+	ADDQ    $+32, R8
+	CMPQ    R8, DI
+	JLE     loop164
 
-over164:
-	SUBQ       $+32, DI
-	CMPQ       DI, SI
-	JGE        whole166
-	VMASKMOVPS (AX)(DI*1), Y0, Y8
-	VMASKMOVPS (R8)(DI*1), Y0, Y9
+over163:
+	SUBQ       $+32, R8
+	CMPQ       R8, DI
+	JGE        whole165
+	VMASKMOVPS (AX)(R8*1), Y0, Y8
+	VMASKMOVPS (R9)(R8*1), Y0, Y9
 	VPXOR      Y9, Y8, Y9
 	VPAND      Y1, Y9, Y10
 	VPSRLW     $0x04, Y9, Y9
@@ -3161,7 +3116,7 @@ over164:
 	VPADDB     Y10, Y9, Y9
 	VPSADBW    Y3, Y9, Y9
 	VPADDD     Y9, Y4, Y4
-	VMASKMOVPS (R9)(DI*1), Y0, Y9
+	VMASKMOVPS (R10)(R8*1), Y0, Y9
 	VPXOR      Y9, Y8, Y9
 	VPAND      Y1, Y9, Y10
 	VPSRLW     $0x04, Y9, Y9
@@ -3171,7 +3126,7 @@ over164:
 	VPADDB     Y10, Y9, Y9
 	VPSADBW    Y3, Y9, Y9
 	VPADDD     Y9, Y5, Y5
-	VMASKMOVPS (R10)(DI*1), Y0, Y9
+	VMASKMOVPS (R11)(R8*1), Y0, Y9
 	VPXOR      Y9, Y8, Y9
 	VPAND      Y1, Y9, Y10
 	VPSRLW     $0x04, Y9, Y9
@@ -3181,7 +3136,7 @@ over164:
 	VPADDB     Y10, Y9, Y9
 	VPSADBW    Y3, Y9, Y9
 	VPADDD     Y9, Y6, Y6
-	VMASKMOVPS (R11)(DI*1), Y0, Y9
+	VMASKMOVPS (R12)(R8*1), Y0, Y9
 	VPXOR      Y9, Y8, Y8
 	VPAND      Y1, Y8, Y9
 	VPSRLW     $0x04, Y8, Y8
@@ -3192,55 +3147,58 @@ over164:
 	VPSADBW    Y3, Y8, Y8
 	VPADDD     Y8, Y7, Y7
 
-whole166:
+whole165:
 	VPHADDD      Y5, Y4, Y4
 	VPHADDD      Y7, Y6, Y5
 	VPHADDD      Y5, Y4, Y4
 	VEXTRACTI128 $0x01, Y4, X5
 	VPADDD       X5, X4, X5
-	VMOVD        X5, (BX)
-	VPEXTRD      $0x01, X5, (BX)(R13*1)
-	VPEXTRD      $0x02, X5, (BX)(R13*2)
-	VPEXTRD      $0x03, X5, (BX)(R14*1)
-	ADDQ         $0x04, BX
-	ADDQ         SI, R8
-	ADDQ         SI, R9
-	ADDQ         SI, R10
-	ADDQ         SI, R11
-	DECQ         R12
-	JNZ          quarters162
-	ADDQ         R14, BX
-	ANDQ         $0x03, DX
+	VMOVD        X5, (DX)
+	VPEXTRD      $0x01, X5, (DX)(SI*1)
+	VPEXTRD      $0x02, X5, (DX)(SI*2)
+	LEAQ         (SI)(SI*2), R8
+	VPEXTRD      $0x03, X5, (DX)(R8*1)
+	ADDQ         $0x04, DX
+	ADDQ         DI, R9
+	ADDQ         DI, R10
+	ADDQ         DI, R11
+	ADDQ         DI, R12
+	DECQ         BX
+	JNZ          quarters161
+	LEAQ         (SI)(SI*2), R8
+	ADDQ         R8, DX
 
-over163:
-	SUBQ SI, R11
+over162:
+	SUBQ DI, R12
 
 	// What is left, row by row.
-one150:
-	TESTQ DX, DX
-	JZ    done153
+one151:
+	MOVQ n+24(FP), BX
+	ANDQ $0x03, BX
+
+again166:
+	JZ    done154
 	TESTQ CX, CX
-	JZ    oneinorder151
-	MOVQ  rows+8(FP), DI
-	MOVL  (CX), R11
-	IMULQ stride+32(FP), R11
-	ADDQ  DI, R11
+	JZ    oneinorder152
+	MOVL  (CX), R12
+	IMULQ stride+32(FP), R12
+	ADDQ  rows+8(FP), R12
 	ADDQ  $0x04, CX
-	JMP   oneready152
+	JMP   oneready153
 
-oneinorder151:
-	ADDQ stride+32(FP), R11
+oneinorder152:
+	ADDQ stride+32(FP), R12
 
-oneready152:
+oneready153:
 	VPXOR Y4, Y4, Y4
 	VPXOR Y5, Y5, Y5
-	MOVQ  $0x00000040, DI
-	CMPQ  DI, SI
+	MOVQ  $0x00000040, R8
+	CMPQ  R8, DI
 	JG    over167
 
 loop168:
-	VMOVUPS -64(AX)(DI*1), Y6
-	VPXOR   -64(R11)(DI*1), Y6, Y6
+	VMOVUPS -64(AX)(R8*1), Y6
+	VPXOR   -64(R12)(R8*1), Y6, Y6
 	VPAND   Y1, Y6, Y7
 	VPSRLW  $0x04, Y6, Y6
 	VPAND   Y1, Y6, Y6
@@ -3249,8 +3207,8 @@ loop168:
 	VPADDB  Y7, Y6, Y6
 	VPSADBW Y3, Y6, Y6
 	VPADDD  Y6, Y4, Y4
-	VMOVUPS -32(AX)(DI*1), Y6
-	VPXOR   -32(R11)(DI*1), Y6, Y6
+	VMOVUPS -32(AX)(R8*1), Y6
+	VPXOR   -32(R12)(R8*1), Y6, Y6
 	VPAND   Y1, Y6, Y7
 	VPSRLW  $0x04, Y6, Y6
 	VPAND   Y1, Y6, Y6
@@ -3259,19 +3217,19 @@ loop168:
 	VPADDB  Y7, Y6, Y6
 	VPSADBW Y3, Y6, Y6
 	VPADDD  Y6, Y5, Y5
-	ADDQ    $+64, DI
-	CMPQ    DI, SI
+	ADDQ    $+64, R8
+	CMPQ    R8, DI
 	JLE     loop168
 
 over167:
-	SUBQ $+64, DI
+	SUBQ $+64, R8
 
 chunk169:
-	ADDQ    $+32, DI
-	CMPQ    DI, SI
+	ADDQ    $+32, R8
+	CMPQ    R8, DI
 	JG      chunks170
-	VMOVUPS -32(AX)(DI*1), Y6
-	VPXOR   -32(R11)(DI*1), Y6, Y6
+	VMOVUPS -32(AX)(R8*1), Y6
+	VPXOR   -32(R12)(R8*1), Y6, Y6
 	VPAND   Y1, Y6, Y7
 	VPSRLW  $0x04, Y6, Y6
 	VPAND   Y1, Y6, Y6
@@ -3283,11 +3241,11 @@ chunk169:
 	JMP     chunk169
 
 chunks170:
-	SUBQ       $+32, DI
-	CMPQ       DI, SI
+	SUBQ       $+32, R8
+	CMPQ       R8, DI
 	JGE        whole171
-	VMASKMOVPS (AX)(DI*1), Y0, Y6
-	VMASKMOVPS (R11)(DI*1), Y0, Y7
+	VMASKMOVPS (AX)(R8*1), Y0, Y6
+	VMASKMOVPS (R12)(R8*1), Y0, Y7
 	VPXOR      Y7, Y6, Y6
 	VPAND      Y1, Y6, Y7
 	VPSRLW     $0x04, Y6, Y6
@@ -3304,91 +3262,82 @@ whole171:
 	VPADDD       X5, X4, X5
 	VPHADDD      X5, X5, X5
 	VPHADDD      X5, X5, X5
-	VMOVD        X5, (BX)
-	ADDQ         $0x04, BX
-	DECQ         DX
-	JMP          one150
+	VMOVD        X5, (DX)
+	ADDQ         $0x04, DX
+	DECQ         BX
+	JMP          again166
 
-done153:
+done154:
 	VZEROUPPER
 	RET
 
 // func overlapAVX2(query *byte, rows *byte, ids *uint32, n int, stride int, out *uint32)
 // Requires: AVX, AVX2, MMX+
-TEXT ·overlapAVX2(SB), $0-48
+TEXT ·overlapAVX2(SB), $8-48
 	MOVQ           query+0(FP), AX
 	MOVQ           ids+16(FP), CX
-	MOVQ           n+24(FP), DX
-	MOVQ           out+40(FP), BX
-	MOVQ           stride+32(FP), SI
-	MOVQ           SI, DI
-	SHRQ           $0x02, DI
-	ANDQ           $0x07, DI
-	LEAQ           lanes<>+64(SB), R8
-	NEGQ           DI
-	VMOVDQU        (R8)(DI*4), Y0
+	MOVQ           out+40(FP), DX
+	MOVQ           stride+32(FP), DI
+	MOVQ           DI, BX
+	SHRQ           $0x02, BX
+	ANDQ           $0x07, BX
+	LEAQ           lanes<>+64(SB), SI
+	NEGQ           BX
+	VMOVDQU        (SI)(BX*4), Y0
 	VBROADCASTI128 fifteen<>+0(SB), Y1
 	VBROADCASTI128 counts<>+0(SB), Y2
 	VPXOR          Y3, Y3, Y3
+	MOVQ           n+24(FP), BX
+	SHRQ           $0x02, BX
+	MOVQ           BX, SI
+	SHLQ           $0x02, SI
 	TESTQ          CX, CX
-	JZ             inorder173
+	JZ             inorder175
 
-	// Four rows of the list at once.
-four172:
-	CMPQ  DX, $0x04
-	JL    one175
-	MOVQ  rows+8(FP), DI
-	MOVL  (CX), R8
-	IMULQ stride+32(FP), R8
-	ADDQ  DI, R8
-	MOVL  4(CX), R9
+	// Rows of the list.
+	TESTQ BX, BX
+	JZ    one176
+
+quarters172:
+	MOVL  (CX), R9
 	IMULQ stride+32(FP), R9
-	ADDQ  DI, R9
-	MOVL  8(CX), R10
+	ADDQ  rows+8(FP), R9
+	MOVL  (CX)(SI*1), R10
 	IMULQ stride+32(FP), R10
-	ADDQ  DI, R10
-	MOVL  12(CX), R11
+	ADDQ  rows+8(FP), R10
+	MOVL  (CX)(SI*2), R11
 	IMULQ stride+32(FP), R11
-	ADDQ  DI, R11
-	CMPQ  stride+32(FP), $0x00000400
-	JL    ready174
-	MOVQ  R8, R12
-	MOVQ  R9, R13
-	MOVQ  R10, R14
-	MOVQ  R11, R15
-	CMPQ  DX, $+5
-	JL    asked180
-	MOVL  16(CX), R12
+	ADDQ  rows+8(FP), R11
+	LEAQ  (SI)(SI*2), R8
+	MOVL  (CX)(R8*1), R12
 	IMULQ stride+32(FP), R12
-	ADDQ  DI, R12
-	CMPQ  DX, $+6
-	JL    asked180
-	MOVL  20(CX), R13
+	ADDQ  rows+8(FP), R12
+	CMPQ  stride+32(FP), $0x00000400
+	JL    ready173
+	CMPQ  BX, $0x01
+	JE    ready173
+	MOVL  4(CX), R13
 	IMULQ stride+32(FP), R13
-	ADDQ  DI, R13
-	CMPQ  DX, $+7
-	JL    asked180
-	MOVL  24(CX), R14
+	ADDQ  rows+8(FP), R13
+	MOVL  4(CX)(SI*1), R14
 	IMULQ stride+32(FP), R14
-	ADDQ  DI, R14
-	CMPQ  DX, $+8
-	JL    asked180
-	MOVL  28(CX), R15
+	ADDQ  rows+8(FP), R14
+	MOVL  4(CX)(SI*2), R15
 	IMULQ stride+32(FP), R15
-	ADDQ  DI, R15
-
-asked180:
+	ADDQ  rows+8(FP), R15
+	LEAQ  (SI)(SI*2), R8
+	MOVL  4(CX)(R8*1), BP
+	IMULQ stride+32(FP), BP
+	ADDQ  rows+8(FP), BP
 	VPXOR Y4, Y4, Y4
 	VPXOR Y5, Y5, Y5
 	VPXOR Y6, Y6, Y6
 	VPXOR Y7, Y7, Y7
-	MOVQ  $0x00000020, DI
-	CMPQ  DI, SI
-	JG    over181
+	MOVQ  $0x00000020, R8
 
-asking182:
-	VMOVUPS    -32(AX)(DI*1), Y8
-	VPAND      -32(R8)(DI*1), Y8, Y9
+asking181:
+	VMOVUPS    -32(AX)(R8*1), Y8
+	VPAND      -32(R9)(R8*1), Y8, Y9
 	VPAND      Y1, Y9, Y10
 	VPSRLW     $0x04, Y9, Y9
 	VPAND      Y1, Y9, Y9
@@ -3397,7 +3346,7 @@ asking182:
 	VPADDB     Y10, Y9, Y9
 	VPSADBW    Y3, Y9, Y9
 	VPADDD     Y9, Y4, Y4
-	VPAND      -32(R9)(DI*1), Y8, Y9
+	VPAND      -32(R10)(R8*1), Y8, Y9
 	VPAND      Y1, Y9, Y10
 	VPSRLW     $0x04, Y9, Y9
 	VPAND      Y1, Y9, Y9
@@ -3406,7 +3355,7 @@ asking182:
 	VPADDB     Y10, Y9, Y9
 	VPSADBW    Y3, Y9, Y9
 	VPADDD     Y9, Y5, Y5
-	VPAND      -32(R10)(DI*1), Y8, Y9
+	VPAND      -32(R11)(R8*1), Y8, Y9
 	VPAND      Y1, Y9, Y10
 	VPSRLW     $0x04, Y9, Y9
 	VPAND      Y1, Y9, Y9
@@ -3415,7 +3364,7 @@ asking182:
 	VPADDB     Y10, Y9, Y9
 	VPSADBW    Y3, Y9, Y9
 	VPADDD     Y9, Y6, Y6
-	VPAND      -32(R11)(DI*1), Y8, Y8
+	VPAND      -32(R12)(R8*1), Y8, Y8
 	VPAND      Y1, Y8, Y9
 	VPSRLW     $0x04, Y8, Y8
 	VPAND      Y1, Y8, Y8
@@ -3424,19 +3373,17 @@ asking182:
 	VPADDB     Y9, Y8, Y8
 	VPSADBW    Y3, Y8, Y8
 	VPADDD     Y8, Y7, Y7
-	PREFETCHT0 -32(R12)(DI*1)
-	PREFETCHT0 -32(R13)(DI*1)
-	PREFETCHT0 -32(R14)(DI*1)
-	PREFETCHT0 -32(R15)(DI*1)
-	ADDQ       $+32, DI
-	CMPQ       DI, SI
-	JG         over181
-	CMPQ       DI, $0x00000200
-	JLE        asking182
+	PREFETCHT0 -32(R13)(R8*1)
+	PREFETCHT0 -32(R14)(R8*1)
+	PREFETCHT0 -32(R15)(R8*1)
+	PREFETCHT0 -32(BP)(R8*1)
+	ADDQ       $+32, R8
+	CMPQ       R8, $0x00000200
+	JLE        asking181
 
-loop183:
-	VMOVUPS -32(AX)(DI*1), Y8
-	VPAND   -32(R8)(DI*1), Y8, Y9
+loop182:
+	VMOVUPS -32(AX)(R8*1), Y8
+	VPAND   -32(R9)(R8*1), Y8, Y9
 	VPAND   Y1, Y9, Y10
 	VPSRLW  $0x04, Y9, Y9
 	VPAND   Y1, Y9, Y9
@@ -3445,7 +3392,7 @@ loop183:
 	VPADDB  Y10, Y9, Y9
 	VPSADBW Y3, Y9, Y9
 	VPADDD  Y9, Y4, Y4
-	VPAND   -32(R9)(DI*1), Y8, Y9
+	VPAND   -32(R10)(R8*1), Y8, Y9
 	VPAND   Y1, Y9, Y10
 	VPSRLW  $0x04, Y9, Y9
 	VPAND   Y1, Y9, Y9
@@ -3454,7 +3401,7 @@ loop183:
 	VPADDB  Y10, Y9, Y9
 	VPSADBW Y3, Y9, Y9
 	VPADDD  Y9, Y5, Y5
-	VPAND   -32(R10)(DI*1), Y8, Y9
+	VPAND   -32(R11)(R8*1), Y8, Y9
 	VPAND   Y1, Y9, Y10
 	VPSRLW  $0x04, Y9, Y9
 	VPAND   Y1, Y9, Y9
@@ -3463,7 +3410,7 @@ loop183:
 	VPADDB  Y10, Y9, Y9
 	VPSADBW Y3, Y9, Y9
 	VPADDD  Y9, Y6, Y6
-	VPAND   -32(R11)(DI*1), Y8, Y8
+	VPAND   -32(R12)(R8*1), Y8, Y8
 	VPAND   Y1, Y8, Y9
 	VPSRLW  $0x04, Y8, Y8
 	VPAND   Y1, Y8, Y8
@@ -3472,26 +3419,24 @@ loop183:
 	VPADDB  Y9, Y8, Y8
 	VPSADBW Y3, Y8, Y8
 	VPADDD  Y8, Y7, Y7
-	ADDQ    $+32, DI
-	CMPQ    DI, SI
-	JLE     loop183
+	ADDQ    $+32, R8
+	CMPQ    R8, DI
+	JLE     loop182
+	SUBQ    $+32, R8
+	JMP     summed174
 
-over181:
-	SUBQ $+32, DI
-	JMP  summed179
-
-ready174:
+ready173:
 	VPXOR Y4, Y4, Y4
 	VPXOR Y5, Y5, Y5
 	VPXOR Y6, Y6, Y6
 	VPXOR Y7, Y7, Y7
-	MOVQ  $0x00000020, DI
-	CMPQ  DI, SI
-	JG    over184
+	MOVQ  $0x00000020, R8
+	CMPQ  R8, DI
+	JG    over183
 
-loop185:
-	VMOVUPS -32(AX)(DI*1), Y8
-	VPAND   -32(R8)(DI*1), Y8, Y9
+loop184:
+	VMOVUPS -32(AX)(R8*1), Y8
+	VPAND   -32(R9)(R8*1), Y8, Y9
 	VPAND   Y1, Y9, Y10
 	VPSRLW  $0x04, Y9, Y9
 	VPAND   Y1, Y9, Y9
@@ -3500,7 +3445,7 @@ loop185:
 	VPADDB  Y10, Y9, Y9
 	VPSADBW Y3, Y9, Y9
 	VPADDD  Y9, Y4, Y4
-	VPAND   -32(R9)(DI*1), Y8, Y9
+	VPAND   -32(R10)(R8*1), Y8, Y9
 	VPAND   Y1, Y9, Y10
 	VPSRLW  $0x04, Y9, Y9
 	VPAND   Y1, Y9, Y9
@@ -3509,7 +3454,7 @@ loop185:
 	VPADDB  Y10, Y9, Y9
 	VPSADBW Y3, Y9, Y9
 	VPADDD  Y9, Y5, Y5
-	VPAND   -32(R10)(DI*1), Y8, Y9
+	VPAND   -32(R11)(R8*1), Y8, Y9
 	VPAND   Y1, Y9, Y10
 	VPSRLW  $0x04, Y9, Y9
 	VPAND   Y1, Y9, Y9
@@ -3518,7 +3463,7 @@ loop185:
 	VPADDB  Y10, Y9, Y9
 	VPSADBW Y3, Y9, Y9
 	VPADDD  Y9, Y6, Y6
-	VPAND   -32(R11)(DI*1), Y8, Y8
+	VPAND   -32(R12)(R8*1), Y8, Y8
 	VPAND   Y1, Y8, Y9
 	VPSRLW  $0x04, Y8, Y8
 	VPAND   Y1, Y8, Y8
@@ -3527,18 +3472,18 @@ loop185:
 	VPADDB  Y9, Y8, Y8
 	VPSADBW Y3, Y8, Y8
 	VPADDD  Y8, Y7, Y7
-	ADDQ    $+32, DI
-	CMPQ    DI, SI
-	JLE     loop185
+	ADDQ    $+32, R8
+	CMPQ    R8, DI
+	JLE     loop184
 
-over184:
-	SUBQ $+32, DI
+over183:
+	SUBQ $+32, R8
 
-summed179:
-	CMPQ       DI, SI
-	JGE        whole186
-	VMASKMOVPS (AX)(DI*1), Y0, Y8
-	VMASKMOVPS (R8)(DI*1), Y0, Y9
+summed174:
+	CMPQ       R8, DI
+	JGE        whole185
+	VMASKMOVPS (AX)(R8*1), Y0, Y8
+	VMASKMOVPS (R9)(R8*1), Y0, Y9
 	VPAND      Y9, Y8, Y9
 	VPAND      Y1, Y9, Y10
 	VPSRLW     $0x04, Y9, Y9
@@ -3548,7 +3493,7 @@ summed179:
 	VPADDB     Y10, Y9, Y9
 	VPSADBW    Y3, Y9, Y9
 	VPADDD     Y9, Y4, Y4
-	VMASKMOVPS (R9)(DI*1), Y0, Y9
+	VMASKMOVPS (R10)(R8*1), Y0, Y9
 	VPAND      Y9, Y8, Y9
 	VPAND      Y1, Y9, Y10
 	VPSRLW     $0x04, Y9, Y9
@@ -3558,7 +3503,7 @@ summed179:
 	VPADDB     Y10, Y9, Y9
 	VPSADBW    Y3, Y9, Y9
 	VPADDD     Y9, Y5, Y5
-	VMASKMOVPS (R10)(DI*1), Y0, Y9
+	VMASKMOVPS (R11)(R8*1), Y0, Y9
 	VPAND      Y9, Y8, Y9
 	VPAND      Y1, Y9, Y10
 	VPSRLW     $0x04, Y9, Y9
@@ -3568,7 +3513,7 @@ summed179:
 	VPADDB     Y10, Y9, Y9
 	VPSADBW    Y3, Y9, Y9
 	VPADDD     Y9, Y6, Y6
-	VMASKMOVPS (R11)(DI*1), Y0, Y9
+	VMASKMOVPS (R12)(R8*1), Y0, Y9
 	VPAND      Y9, Y8, Y8
 	VPAND      Y1, Y8, Y9
 	VPSRLW     $0x04, Y8, Y8
@@ -3579,46 +3524,50 @@ summed179:
 	VPSADBW    Y3, Y8, Y8
 	VPADDD     Y8, Y7, Y7
 
-whole186:
+whole185:
 	VPHADDD      Y5, Y4, Y4
 	VPHADDD      Y7, Y6, Y5
 	VPHADDD      Y5, Y4, Y4
 	VEXTRACTI128 $0x01, Y4, X5
 	VPADDD       X5, X4, X5
-	VMOVDQU      X5, (BX)
-	ADDQ         $0x10, BX
-	SUBQ         $0x04, DX
-	ADDQ         $0x10, CX
-	JMP          four172
+	VMOVD        X5, (DX)
+	VPEXTRD      $0x01, X5, (DX)(SI*1)
+	VPEXTRD      $0x02, X5, (DX)(SI*2)
+	LEAQ         (SI)(SI*2), R8
+	VPEXTRD      $0x03, X5, (DX)(R8*1)
+	ADDQ         $0x04, DX
+	ADDQ         $0x04, CX
+	DECQ         BX
+	JNZ          quarters172
+	LEAQ         (SI)(SI*2), R8
+	ADDQ         R8, CX
+	ADDQ         R8, DX
+	JMP          one176
 
 	// Rows in order.
-inorder173:
-	MOVQ  rows+8(FP), R11
-	MOVQ  DX, R12
-	SHRQ  $0x02, R12
-	JZ    over188
-	MOVQ  R12, R13
-	IMULQ SI, R13
-	MOVQ  R11, R8
-	LEAQ  (R8)(R13*1), R9
-	LEAQ  (R9)(R13*1), R10
-	LEAQ  (R10)(R13*1), R11
-	MOVQ  R12, R13
-	SHLQ  $0x02, R13
-	LEAQ  (R13)(R13*2), R14
+inorder175:
+	MOVQ  rows+8(FP), R12
+	TESTQ BX, BX
+	JZ    over187
+	MOVQ  BX, R8
+	IMULQ DI, R8
+	MOVQ  R12, R9
+	LEAQ  (R9)(R8*1), R10
+	LEAQ  (R10)(R8*1), R11
+	LEAQ  (R11)(R8*1), R12
 
-quarters187:
+quarters186:
 	VPXOR Y4, Y4, Y4
 	VPXOR Y5, Y5, Y5
 	VPXOR Y6, Y6, Y6
 	VPXOR Y7, Y7, Y7
-	MOVQ  $0x00000020, DI
-	CMPQ  DI, SI
-	JG    over189
+	MOVQ  $0x00000020, R8
+	CMPQ  R8, DI
+	JG    over188
 
-loop190:
-	VMOVUPS -32(AX)(DI*1), Y8
-	VPAND   -32(R8)(DI*1), Y8, Y9
+loop189:
+	VMOVUPS -32(AX)(R8*1), Y8
+	VPAND   -32(R9)(R8*1), Y8, Y9
 	VPAND   Y1, Y9, Y10
 	VPSRLW  $0x04, Y9, Y9
 	VPAND   Y1, Y9, Y9
@@ -3627,7 +3576,7 @@ loop190:
 	VPADDB  Y10, Y9, Y9
 	VPSADBW Y3, Y9, Y9
 	VPADDD  Y9, Y4, Y4
-	VPAND   -32(R9)(DI*1), Y8, Y9
+	VPAND   -32(R10)(R8*1), Y8, Y9
 	VPAND   Y1, Y9, Y10
 	VPSRLW  $0x04, Y9, Y9
 	VPAND   Y1, Y9, Y9
@@ -3636,7 +3585,7 @@ loop190:
 	VPADDB  Y10, Y9, Y9
 	VPSADBW Y3, Y9, Y9
 	VPADDD  Y9, Y5, Y5
-	VPAND   -32(R10)(DI*1), Y8, Y9
+	VPAND   -32(R11)(R8*1), Y8, Y9
 	VPAND   Y1, Y9, Y10
 	VPSRLW  $0x04, Y9, Y9
 	VPAND   Y1, Y9, Y9
@@ -3645,7 +3594,7 @@ loop190:
 	VPADDB  Y10, Y9, Y9
 	VPSADBW Y3, Y9, Y9
 	VPADDD  Y9, Y6, Y6
-	VPAND   -32(R11)(DI*1), Y8, Y8
+	VPAND   -32(R12)(R8*1), Y8, Y8
 	VPAND   Y1, Y8, Y9
 	VPSRLW  $0x04, Y8, Y8
 	VPAND   Y1, Y8, Y8
@@ -3654,16 +3603,16 @@ loop190:
 	VPADDB  Y9, Y8, Y8
 	VPSADBW Y3, Y8, Y8
 	VPADDD  Y8, Y7, Y7
-	ADDQ    $+32, DI
-	CMPQ    DI, SI
-	JLE     loop190
+	ADDQ    $+32, R8
+	CMPQ    R8, DI
+	JLE     loop189
 
-over189:
-	SUBQ       $+32, DI
-	CMPQ       DI, SI
-	JGE        whole191
-	VMASKMOVPS (AX)(DI*1), Y0, Y8
-	VMASKMOVPS (R8)(DI*1), Y0, Y9
+over188:
+	SUBQ       $+32, R8
+	CMPQ       R8, DI
+	JGE        whole190
+	VMASKMOVPS (AX)(R8*1), Y0, Y8
+	VMASKMOVPS (R9)(R8*1), Y0, Y9
 	VPAND      Y9, Y8, Y9
 	VPAND      Y1, Y9, Y10
 	VPSRLW     $0x04, Y9, Y9
@@ -3673,7 +3622,7 @@ over189:
 	VPADDB     Y10, Y9, Y9
 	VPSADBW    Y3, Y9, Y9
 	VPADDD     Y9, Y4, Y4
-	VMASKMOVPS (R9)(DI*1), Y0, Y9
+	VMASKMOVPS (R10)(R8*1), Y0, Y9
 	VPAND      Y9, Y8, Y9
 	VPAND      Y1, Y9, Y10
 	VPSRLW     $0x04, Y9, Y9
@@ -3683,7 +3632,7 @@ over189:
 	VPADDB     Y10, Y9, Y9
 	VPSADBW    Y3, Y9, Y9
 	VPADDD     Y9, Y5, Y5
-	VMASKMOVPS (R10)(DI*1), Y0, Y9
+	VMASKMOVPS (R11)(R8*1), Y0, Y9
 	VPAND      Y9, Y8, Y9
 	VPAND      Y1, Y9, Y10
 	VPSRLW     $0x04, Y9, Y9
@@ -3693,7 +3642,7 @@ over189:
 	VPADDB     Y10, Y9, Y9
 	VPSADBW    Y3, Y9, Y9
 	VPADDD     Y9, Y6, Y6
-	VMASKMOVPS (R11)(DI*1), Y0, Y9
+	VMASKMOVPS (R12)(R8*1), Y0, Y9
 	VPAND      Y9, Y8, Y8
 	VPAND      Y1, Y8, Y9
 	VPSRLW     $0x04, Y8, Y8
@@ -3704,55 +3653,58 @@ over189:
 	VPSADBW    Y3, Y8, Y8
 	VPADDD     Y8, Y7, Y7
 
-whole191:
+whole190:
 	VPHADDD      Y5, Y4, Y4
 	VPHADDD      Y7, Y6, Y5
 	VPHADDD      Y5, Y4, Y4
 	VEXTRACTI128 $0x01, Y4, X5
 	VPADDD       X5, X4, X5
-	VMOVD        X5, (BX)
-	VPEXTRD      $0x01, X5, (BX)(R13*1)
-	VPEXTRD      $0x02, X5, (BX)(R13*2)
-	VPEXTRD      $0x03, X5, (BX)(R14*1)
-	ADDQ         $0x04, BX
-	ADDQ         SI, R8
-	ADDQ         SI, R9
-	ADDQ         SI, R10
-	ADDQ         SI, R11
-	DECQ         R12
-	JNZ          quarters187
-	ADDQ         R14, BX
-	ANDQ         $0x03, DX
+	VMOVD        X5, (DX)
+	VPEXTRD      $0x01, X5, (DX)(SI*1)
+	VPEXTRD      $0x02, X5, (DX)(SI*2)
+	LEAQ         (SI)(SI*2), R8
+	VPEXTRD      $0x03, X5, (DX)(R8*1)
+	ADDQ         $0x04, DX
+	ADDQ         DI, R9
+	ADDQ         DI, R10
+	ADDQ         DI, R11
+	ADDQ         DI, R12
+	DECQ         BX
+	JNZ          quarters186
+	LEAQ         (SI)(SI*2), R8
+	ADDQ         R8, DX
 
-over188:
-	SUBQ SI, R11
+over187:
+	SUBQ DI, R12
 
 	// What is left, row by row.
-one175:
-	TESTQ DX, DX
-	JZ    done178
+one176:
+	MOVQ n+24(FP), BX
+	ANDQ $0x03, BX
+
+again191:
+	JZ    done179
 	TESTQ CX, CX
-	JZ    oneinorder176
-	MOVQ  rows+8(FP), DI
-	MOVL  (CX), R11
-	IMULQ stride+32(FP), R11
-	ADDQ  DI, R11
+	JZ    oneinorder177
+	MOVL  (CX), R12
+	IMULQ stride+32(FP), R12
+	ADDQ  rows+8(FP), R12
 	ADDQ  $0x04, CX
-	JMP   oneready177
+	JMP   oneready178
 
-oneinorder176:
-	ADDQ stride+32(FP), R11
+oneinorder177:
+	ADDQ stride+32(FP), R12
 
-oneready177:
+oneready178:
 	VPXOR Y4, Y4, Y4
 	VPXOR Y5, Y5, Y5
-	MOVQ  $0x00000040, DI
-	CMPQ  DI, SI
+	MOVQ  $0x00000040, R8
+	CMPQ  R8, DI
 	JG    over192
 
 loop193:
-	VMOVUPS -64(AX)(DI*1), Y6
-	VPAND   -64(R11)(DI*1), Y6, Y6
+	VMOVUPS -64(AX)(R8*1), Y6
+	VPAND   -64(R12)(R8*1), Y6, Y6
 	VPAND   Y1, Y6, Y7
 	VPSRLW  $0x04, Y6, Y6
 	VPAND   Y1, Y6, Y6
@@ -3761,8 +3713,8 @@ loop193:
 	VPADDB  Y7, Y6, Y6
 	VPSADBW Y3, Y6, Y6
 	VPADDD  Y6, Y4, Y4
-	VMOVUPS -32(AX)(DI*1), Y6
-	VPAND   -32(R11)(DI*1), Y6, Y6
+	VMOVUPS -32(AX)(R8*1), Y6
+	VPAND   -32(R12)(R8*1), Y6, Y6
 	VPAND   Y1, Y6, Y7
 	VPSRLW  $0x04, Y6, Y6
 	VPAND   Y1, Y6, Y6
@@ -3771,19 +3723,19 @@ loop193:
 	VPADDB  Y7, Y6, Y6
 	VPSADBW Y3, Y6, Y6
 	VPADDD  Y6, Y5, Y5
-	ADDQ    $+64, DI
-	CMPQ    DI, SI
+	ADDQ    $+64, R8
+	CMPQ    R8, DI
 	JLE     loop193
 
 over192:
-	SUBQ $+64, DI
+	SUBQ $+64, R8
 
 chunk194:
-	ADDQ    $+32, DI
-	CMPQ    DI, SI
+	ADDQ    $+32, R8
+	CMPQ    R8, DI
 	JG      chunks195
-	VMOVUPS -32(AX)(DI*1), Y6
-	VPAND   -32(R11)(DI*1), Y6, Y6
+	VMOVUPS -32(AX)(R8*1), Y6
+	VPAND   -32(R12)(R8*1), Y6, Y6
 	VPAND   Y1, Y6, Y7
 	VPSRLW  $0x04, Y6, Y6
 	VPAND   Y1, Y6, Y6
@@ -3795,11 +3747,11 @@ chunk194:
 	JMP     chunk194
 
 chunks195:
-	SUBQ       $+32, DI
-	CMPQ       DI, SI
+	SUBQ       $+32, R8
+	CMPQ       R8, DI
 	JGE        whole196
-	VMASKMOVPS (AX)(DI*1), Y0, Y6
-	VMASKMOVPS (R11)(DI*1), Y0, Y7
+	VMASKMOVPS (AX)(R8*1), Y0, Y6
+	VMASKMOVPS (R12)(R8*1), Y0, Y7
 	VPAND      Y7, Y6, Y6
 	VPAND      Y1, Y6, Y7
 	VPSRLW     $0x04, Y6, Y6
@@ -3816,11 +3768,11 @@ whole196:
 	VPADDD       X5, X4, X5
 	VPHADDD      X5, X5, X5
 	VPHADDD      X5, X5, X5
-	VMOVD        X5, (BX)
-	ADDQ         $0x04, BX
-	DECQ         DX
-	JMP          one175
+	VMOVD        X5, (DX)
+	ADDQ         $0x04, DX
+	DECQ         BX
+	JMP          again191
 
-done178:
+done179:
 	VZEROUPPER
 	RET

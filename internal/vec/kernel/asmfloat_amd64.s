@@ -20,67 +20,60 @@ GLOBL lanes<>(SB), RODATA|NOPTR, $96
 
 // func l2AVX512(query *float32, rows *float32, ids *uint32, n int, stride int, out *float32)
 // Requires: AVX, AVX512F, MMX+
-TEXT ·l2AVX512(SB), $0-48
+TEXT ·l2AVX512(SB), $8-48
 	MOVQ  query+0(FP), AX
 	MOVQ  ids+16(FP), CX
-	MOVQ  n+24(FP), DX
-	MOVQ  out+40(FP), BX
-	MOVQ  stride+32(FP), SI
-	MOVQ  SI, DI
-	SHRQ  $0x02, DI
-	ANDQ  $0x0f, DI
-	XORQ  R8, R8
-	BTSQ  DI, R8
-	DECQ  R8
-	KMOVW R8, K1
+	MOVQ  out+40(FP), DX
+	MOVQ  stride+32(FP), DI
+	MOVQ  DI, BX
+	SHRQ  $0x02, BX
+	ANDQ  $0x0f, BX
+	XORQ  SI, SI
+	BTSQ  BX, SI
+	DECQ  SI
+	KMOVW SI, K1
+	MOVQ  n+24(FP), BX
+	SHRQ  $0x02, BX
+	MOVQ  BX, SI
+	SHLQ  $0x02, SI
 	TESTQ CX, CX
-	JZ    inorder2
+	JZ    inorder4
 
-	// Four rows of the list at once.
-four1:
-	CMPQ  DX, $0x04
-	JL    one4
-	MOVQ  rows+8(FP), DI
-	MOVL  (CX), R8
-	IMULQ stride+32(FP), R8
-	ADDQ  DI, R8
-	MOVL  4(CX), R9
-	IMULQ stride+32(FP), R9
-	ADDQ  DI, R9
-	MOVL  8(CX), R10
-	IMULQ stride+32(FP), R10
-	ADDQ  DI, R10
-	MOVL  12(CX), R11
-	IMULQ stride+32(FP), R11
-	ADDQ  DI, R11
-	CMPQ  stride+32(FP), $0x00000400
-	JL    ready3
-	MOVQ  R8, R12
-	MOVQ  R9, R13
-	MOVQ  R10, R14
-	MOVQ  R11, R15
-	CMPQ  DX, $+5
-	JL    asked9
-	MOVL  16(CX), R12
-	IMULQ stride+32(FP), R12
-	ADDQ  DI, R12
-	CMPQ  DX, $+6
-	JL    asked9
-	MOVL  20(CX), R13
-	IMULQ stride+32(FP), R13
-	ADDQ  DI, R13
-	CMPQ  DX, $+7
-	JL    asked9
-	MOVL  24(CX), R14
-	IMULQ stride+32(FP), R14
-	ADDQ  DI, R14
-	CMPQ  DX, $+8
-	JL    asked9
-	MOVL  28(CX), R15
-	IMULQ stride+32(FP), R15
-	ADDQ  DI, R15
+	// Rows of the list.
+	TESTQ BX, BX
+	JZ    one5
 
-asked9:
+quarters1:
+	MOVL   (CX), R9
+	IMULQ  stride+32(FP), R9
+	ADDQ   rows+8(FP), R9
+	MOVL   (CX)(SI*1), R10
+	IMULQ  stride+32(FP), R10
+	ADDQ   rows+8(FP), R10
+	MOVL   (CX)(SI*2), R11
+	IMULQ  stride+32(FP), R11
+	ADDQ   rows+8(FP), R11
+	LEAQ   (SI)(SI*2), R8
+	MOVL   (CX)(R8*1), R12
+	IMULQ  stride+32(FP), R12
+	ADDQ   rows+8(FP), R12
+	CMPQ   stride+32(FP), $0x00000400
+	JL     ready2
+	CMPQ   BX, $0x01
+	JE     ready2
+	MOVL   4(CX), R13
+	IMULQ  stride+32(FP), R13
+	ADDQ   rows+8(FP), R13
+	MOVL   4(CX)(SI*1), R14
+	IMULQ  stride+32(FP), R14
+	ADDQ   rows+8(FP), R14
+	MOVL   4(CX)(SI*2), R15
+	IMULQ  stride+32(FP), R15
+	ADDQ   rows+8(FP), R15
+	LEAQ   (SI)(SI*2), R8
+	MOVL   4(CX)(R8*1), BP
+	IMULQ  stride+32(FP), BP
+	ADDQ   rows+8(FP), BP
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
@@ -89,71 +82,65 @@ asked9:
 	VPXORD Z5, Z5, Z5
 	VPXORD Z6, Z6, Z6
 	VPXORD Z7, Z7, Z7
-	MOVQ   $0x00000080, DI
-	CMPQ   DI, SI
-	JG     over10
+	MOVQ   $0x00000080, R8
 
-asking11:
-	VMOVUPS     -128(AX)(DI*1), Z8
-	VSUBPS      -128(R8)(DI*1), Z8, Z9
+asking10:
+	VMOVUPS     -128(AX)(R8*1), Z8
+	VSUBPS      -128(R9)(R8*1), Z8, Z9
 	VFMADD231PS Z9, Z9, Z0
-	VSUBPS      -128(R9)(DI*1), Z8, Z9
+	VSUBPS      -128(R10)(R8*1), Z8, Z9
 	VFMADD231PS Z9, Z9, Z2
-	VSUBPS      -128(R10)(DI*1), Z8, Z9
+	VSUBPS      -128(R11)(R8*1), Z8, Z9
 	VFMADD231PS Z9, Z9, Z4
-	VSUBPS      -128(R11)(DI*1), Z8, Z8
+	VSUBPS      -128(R12)(R8*1), Z8, Z8
 	VFMADD231PS Z8, Z8, Z6
-	PREFETCHT0  -128(R12)(DI*1)
-	PREFETCHT0  -128(R13)(DI*1)
-	PREFETCHT0  -128(R14)(DI*1)
-	PREFETCHT0  -128(R15)(DI*1)
-	VMOVUPS     -64(AX)(DI*1), Z8
-	VSUBPS      -64(R8)(DI*1), Z8, Z9
+	PREFETCHT0  -128(R13)(R8*1)
+	PREFETCHT0  -128(R14)(R8*1)
+	PREFETCHT0  -128(R15)(R8*1)
+	PREFETCHT0  -128(BP)(R8*1)
+	VMOVUPS     -64(AX)(R8*1), Z8
+	VSUBPS      -64(R9)(R8*1), Z8, Z9
 	VFMADD231PS Z9, Z9, Z1
-	VSUBPS      -64(R9)(DI*1), Z8, Z9
+	VSUBPS      -64(R10)(R8*1), Z8, Z9
 	VFMADD231PS Z9, Z9, Z3
-	VSUBPS      -64(R10)(DI*1), Z8, Z9
+	VSUBPS      -64(R11)(R8*1), Z8, Z9
 	VFMADD231PS Z9, Z9, Z5
-	VSUBPS      -64(R11)(DI*1), Z8, Z8
+	VSUBPS      -64(R12)(R8*1), Z8, Z8
 	VFMADD231PS Z8, Z8, Z7
-	PREFETCHT0  -64(R12)(DI*1)
-	PREFETCHT0  -64(R13)(DI*1)
-	PREFETCHT0  -64(R14)(DI*1)
-	PREFETCHT0  -64(R15)(DI*1)
-	ADDQ        $+128, DI
-	CMPQ        DI, SI
-	JG          over10
-	CMPQ        DI, $0x00000200
-	JLE         asking11
+	PREFETCHT0  -64(R13)(R8*1)
+	PREFETCHT0  -64(R14)(R8*1)
+	PREFETCHT0  -64(R15)(R8*1)
+	PREFETCHT0  -64(BP)(R8*1)
+	ADDQ        $+128, R8
+	CMPQ        R8, $0x00000200
+	JLE         asking10
 
-loop12:
-	VMOVUPS     -128(AX)(DI*1), Z8
-	VSUBPS      -128(R8)(DI*1), Z8, Z9
+loop11:
+	VMOVUPS     -128(AX)(R8*1), Z8
+	VSUBPS      -128(R9)(R8*1), Z8, Z9
 	VFMADD231PS Z9, Z9, Z0
-	VSUBPS      -128(R9)(DI*1), Z8, Z9
+	VSUBPS      -128(R10)(R8*1), Z8, Z9
 	VFMADD231PS Z9, Z9, Z2
-	VSUBPS      -128(R10)(DI*1), Z8, Z9
+	VSUBPS      -128(R11)(R8*1), Z8, Z9
 	VFMADD231PS Z9, Z9, Z4
-	VSUBPS      -128(R11)(DI*1), Z8, Z8
+	VSUBPS      -128(R12)(R8*1), Z8, Z8
 	VFMADD231PS Z8, Z8, Z6
-	VMOVUPS     -64(AX)(DI*1), Z8
-	VSUBPS      -64(R8)(DI*1), Z8, Z9
+	VMOVUPS     -64(AX)(R8*1), Z8
+	VSUBPS      -64(R9)(R8*1), Z8, Z9
 	VFMADD231PS Z9, Z9, Z1
-	VSUBPS      -64(R9)(DI*1), Z8, Z9
+	VSUBPS      -64(R10)(R8*1), Z8, Z9
 	VFMADD231PS Z9, Z9, Z3
-	VSUBPS      -64(R10)(DI*1), Z8, Z9
+	VSUBPS      -64(R11)(R8*1), Z8, Z9
 	VFMADD231PS Z9, Z9, Z5
-	VSUBPS      -64(R11)(DI*1), Z8, Z8
+	VSUBPS      -64(R12)(R8*1), Z8, Z8
 	VFMADD231PS Z8, Z8, Z7
-	ADDQ        $+128, DI
-	CMPQ        DI, SI
-	JLE         loop12
+	ADDQ        $+128, R8
+	CMPQ        R8, DI
+	JLE         loop11
+	SUBQ        $+128, R8
+	JMP         summed3
 
-over10:
-	SUBQ $+128, DI
-	JMP  summed8
-
-ready3:
+ready2:
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
@@ -162,71 +149,71 @@ ready3:
 	VPXORD Z5, Z5, Z5
 	VPXORD Z6, Z6, Z6
 	VPXORD Z7, Z7, Z7
-	MOVQ   $0x00000080, DI
-	CMPQ   DI, SI
-	JG     over13
+	MOVQ   $0x00000080, R8
+	CMPQ   R8, DI
+	JG     over12
 
-loop14:
-	VMOVUPS     -128(AX)(DI*1), Z8
-	VSUBPS      -128(R8)(DI*1), Z8, Z9
+loop13:
+	VMOVUPS     -128(AX)(R8*1), Z8
+	VSUBPS      -128(R9)(R8*1), Z8, Z9
 	VFMADD231PS Z9, Z9, Z0
-	VSUBPS      -128(R9)(DI*1), Z8, Z9
+	VSUBPS      -128(R10)(R8*1), Z8, Z9
 	VFMADD231PS Z9, Z9, Z2
-	VSUBPS      -128(R10)(DI*1), Z8, Z9
+	VSUBPS      -128(R11)(R8*1), Z8, Z9
 	VFMADD231PS Z9, Z9, Z4
-	VSUBPS      -128(R11)(DI*1), Z8, Z8
+	VSUBPS      -128(R12)(R8*1), Z8, Z8
 	VFMADD231PS Z8, Z8, Z6
-	VMOVUPS     -64(AX)(DI*1), Z8
-	VSUBPS      -64(R8)(DI*1), Z8, Z9
+	VMOVUPS     -64(AX)(R8*1), Z8
+	VSUBPS      -64(R9)(R8*1), Z8, Z9
 	VFMADD231PS Z9, Z9, Z1
-	VSUBPS      -64(R9)(DI*1), Z8, Z9
+	VSUBPS      -64(R10)(R8*1), Z8, Z9
 	VFMADD231PS Z9, Z9, Z3
-	VSUBPS      -64(R10)(DI*1), Z8, Z9
+	VSUBPS      -64(R11)(R8*1), Z8, Z9
 	VFMADD231PS Z9, Z9, Z5
-	VSUBPS      -64(R11)(DI*1), Z8, Z8
+	VSUBPS      -64(R12)(R8*1), Z8, Z8
 	VFMADD231PS Z8, Z8, Z7
-	ADDQ        $+128, DI
-	CMPQ        DI, SI
-	JLE         loop14
+	ADDQ        $+128, R8
+	CMPQ        R8, DI
+	JLE         loop13
 
-over13:
-	SUBQ $+128, DI
+over12:
+	SUBQ $+128, R8
 
-summed8:
-chunk15:
-	ADDQ        $+64, DI
-	CMPQ        DI, SI
-	JG          chunks16
-	VMOVUPS     -64(AX)(DI*1), Z8
-	VSUBPS      -64(R8)(DI*1), Z8, Z9
+summed3:
+chunk14:
+	ADDQ        $+64, R8
+	CMPQ        R8, DI
+	JG          chunks15
+	VMOVUPS     -64(AX)(R8*1), Z8
+	VSUBPS      -64(R9)(R8*1), Z8, Z9
 	VFMADD231PS Z9, Z9, Z0
-	VSUBPS      -64(R9)(DI*1), Z8, Z9
+	VSUBPS      -64(R10)(R8*1), Z8, Z9
 	VFMADD231PS Z9, Z9, Z2
-	VSUBPS      -64(R10)(DI*1), Z8, Z9
+	VSUBPS      -64(R11)(R8*1), Z8, Z9
 	VFMADD231PS Z9, Z9, Z4
-	VSUBPS      -64(R11)(DI*1), Z8, Z8
+	VSUBPS      -64(R12)(R8*1), Z8, Z8
 	VFMADD231PS Z8, Z8, Z6
-	JMP         chunk15
+	JMP         chunk14
 
-chunks16:
-	SUBQ        $+64, DI
-	CMPQ        DI, SI
-	JGE         whole17
-	VMOVUPS.Z   (AX)(DI*1), K1, Z8
-	VMOVUPS.Z   (R8)(DI*1), K1, Z9
+chunks15:
+	SUBQ        $+64, R8
+	CMPQ        R8, DI
+	JGE         whole16
+	VMOVUPS.Z   (AX)(R8*1), K1, Z8
+	VMOVUPS.Z   (R9)(R8*1), K1, Z9
 	VSUBPS      Z9, Z8, Z9
 	VFMADD231PS Z9, Z9, Z1
-	VMOVUPS.Z   (R9)(DI*1), K1, Z9
+	VMOVUPS.Z   (R10)(R8*1), K1, Z9
 	VSUBPS      Z9, Z8, Z9
 	VFMADD231PS Z9, Z9, Z3
-	VMOVUPS.Z   (R10)(DI*1), K1, Z9
+	VMOVUPS.Z   (R11)(R8*1), K1, Z9
 	VSUBPS      Z9, Z8, Z9
 	VFMADD231PS Z9, Z9, Z5
-	VMOVUPS.Z   (R11)(DI*1), K1, Z9
+	VMOVUPS.Z   (R12)(R8*1), K1, Z9
 	VSUBPS      Z9, Z8, Z9
 	VFMADD231PS Z9, Z9, Z7
 
-whole17:
+whole16:
 	VADDPS        Z1, Z0, Z0
 	VADDPS        Z3, Z2, Z2
 	VADDPS        Z5, Z4, Z4
@@ -244,29 +231,33 @@ whole17:
 	VHADDPS       Y1, Y0, Y0
 	VEXTRACTF128  $0x01, Y0, X1
 	VADDPS        X1, X0, X1
-	VMOVDQU       X1, (BX)
-	ADDQ          $0x10, BX
-	SUBQ          $0x04, DX
-	ADDQ          $0x10, CX
-	JMP           four1
+	VMOVD         X1, (DX)
+	VPEXTRD       $0x01, X1, (DX)(SI*1)
+	VPEXTRD       $0x02, X1, (DX)(SI*2)
+	LEAQ          (SI)(SI*2), R8
+	VPEXTRD       $0x03, X1, (DX)(R8*1)
+	ADDQ          $0x04, DX
+	ADDQ          $0x04, CX
+	DECQ          BX
+	JNZ           quarters1
+	LEAQ          (SI)(SI*2), R8
+	ADDQ          R8, CX
+	ADDQ          R8, DX
+	JMP           one5
 
 	// Rows in order.
-inorder2:
-	MOVQ  rows+8(FP), R11
-	MOVQ  DX, R12
-	SHRQ  $0x02, R12
-	JZ    over19
-	MOVQ  R12, R13
-	IMULQ SI, R13
-	MOVQ  R11, R8
-	LEAQ  (R8)(R13*1), R9
-	LEAQ  (R9)(R13*1), R10
-	LEAQ  (R10)(R13*1), R11
-	MOVQ  R12, R13
-	SHLQ  $0x02, R13
-	LEAQ  (R13)(R13*2), R14
+inorder4:
+	MOVQ  rows+8(FP), R12
+	TESTQ BX, BX
+	JZ    over18
+	MOVQ  BX, R8
+	IMULQ DI, R8
+	MOVQ  R12, R9
+	LEAQ  (R9)(R8*1), R10
+	LEAQ  (R10)(R8*1), R11
+	LEAQ  (R11)(R8*1), R12
 
-quarters18:
+quarters17:
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
@@ -275,70 +266,70 @@ quarters18:
 	VPXORD Z5, Z5, Z5
 	VPXORD Z6, Z6, Z6
 	VPXORD Z7, Z7, Z7
-	MOVQ   $0x00000080, DI
-	CMPQ   DI, SI
-	JG     over20
+	MOVQ   $0x00000080, R8
+	CMPQ   R8, DI
+	JG     over19
 
-loop21:
-	VMOVUPS     -128(AX)(DI*1), Z8
-	VSUBPS      -128(R8)(DI*1), Z8, Z9
+loop20:
+	VMOVUPS     -128(AX)(R8*1), Z8
+	VSUBPS      -128(R9)(R8*1), Z8, Z9
 	VFMADD231PS Z9, Z9, Z0
-	VSUBPS      -128(R9)(DI*1), Z8, Z9
+	VSUBPS      -128(R10)(R8*1), Z8, Z9
 	VFMADD231PS Z9, Z9, Z2
-	VSUBPS      -128(R10)(DI*1), Z8, Z9
+	VSUBPS      -128(R11)(R8*1), Z8, Z9
 	VFMADD231PS Z9, Z9, Z4
-	VSUBPS      -128(R11)(DI*1), Z8, Z8
+	VSUBPS      -128(R12)(R8*1), Z8, Z8
 	VFMADD231PS Z8, Z8, Z6
-	VMOVUPS     -64(AX)(DI*1), Z8
-	VSUBPS      -64(R8)(DI*1), Z8, Z9
+	VMOVUPS     -64(AX)(R8*1), Z8
+	VSUBPS      -64(R9)(R8*1), Z8, Z9
 	VFMADD231PS Z9, Z9, Z1
-	VSUBPS      -64(R9)(DI*1), Z8, Z9
+	VSUBPS      -64(R10)(R8*1), Z8, Z9
 	VFMADD231PS Z9, Z9, Z3
-	VSUBPS      -64(R10)(DI*1), Z8, Z9
+	VSUBPS      -64(R11)(R8*1), Z8, Z9
 	VFMADD231PS Z9, Z9, Z5
-	VSUBPS      -64(R11)(DI*1), Z8, Z8
+	VSUBPS      -64(R12)(R8*1), Z8, Z8
 	VFMADD231PS Z8, Z8, Z7
-	ADDQ        $+128, DI
-	CMPQ        DI, SI
-	JLE         loop21
+	ADDQ        $+128, R8
+	CMPQ        R8, DI
+	JLE         loop20
 
-over20:
-	SUBQ $+128, DI
+over19:
+	SUBQ $+128, R8
 
-chunk22:
-	ADDQ        $+64, DI
-	CMPQ        DI, SI
-	JG          chunks23
-	VMOVUPS     -64(AX)(DI*1), Z8
-	VSUBPS      -64(R8)(DI*1), Z8, Z9
+chunk21:
+	ADDQ        $+64, R8
+	CMPQ        R8, DI
+	JG          chunks22
+	VMOVUPS     -64(AX)(R8*1), Z8
+	VSUBPS      -64(R9)(R8*1), Z8, Z9
 	VFMADD231PS Z9, Z9, Z0
-	VSUBPS      -64(R9)(DI*1), Z8, Z9
+	VSUBPS      -64(R10)(R8*1), Z8, Z9
 	VFMADD231PS Z9, Z9, Z2
-	VSUBPS      -64(R10)(DI*1), Z8, Z9
+	VSUBPS      -64(R11)(R8*1), Z8, Z9
 	VFMADD231PS Z9, Z9, Z4
-	VSUBPS      -64(R11)(DI*1), Z8, Z8
+	VSUBPS      -64(R12)(R8*1), Z8, Z8
 	VFMADD231PS Z8, Z8, Z6
-	JMP         chunk22
+	JMP         chunk21
 
-chunks23:
-	SUBQ        $+64, DI
-	CMPQ        DI, SI
-	JGE         whole24
-	VMOVUPS.Z   (AX)(DI*1), K1, Z8
-	VMOVUPS.Z   (R8)(DI*1), K1, Z9
+chunks22:
+	SUBQ        $+64, R8
+	CMPQ        R8, DI
+	JGE         whole23
+	VMOVUPS.Z   (AX)(R8*1), K1, Z8
+	VMOVUPS.Z   (R9)(R8*1), K1, Z9
 	VSUBPS      Z9, Z8, Z9
 	VFMADD231PS Z9, Z9, Z1
-	VMOVUPS.Z   (R9)(DI*1), K1, Z9
+	VMOVUPS.Z   (R10)(R8*1), K1, Z9
 	VSUBPS      Z9, Z8, Z9
 	VFMADD231PS Z9, Z9, Z3
-	VMOVUPS.Z   (R10)(DI*1), K1, Z9
+	VMOVUPS.Z   (R11)(R8*1), K1, Z9
 	VSUBPS      Z9, Z8, Z9
 	VFMADD231PS Z9, Z9, Z5
-	VMOVUPS.Z   (R11)(DI*1), K1, Z9
+	VMOVUPS.Z   (R12)(R8*1), K1, Z9
 	VSUBPS      Z9, Z8, Z9
 	VFMADD231PS Z9, Z9, Z7
 
-whole24:
+whole23:
 	VADDPS        Z1, Z0, Z0
 	VADDPS        Z3, Z2, Z2
 	VADDPS        Z5, Z4, Z4
@@ -356,83 +347,86 @@ whole24:
 	VHADDPS       Y1, Y0, Y0
 	VEXTRACTF128  $0x01, Y0, X1
 	VADDPS        X1, X0, X1
-	VMOVD         X1, (BX)
-	VPEXTRD       $0x01, X1, (BX)(R13*1)
-	VPEXTRD       $0x02, X1, (BX)(R13*2)
-	VPEXTRD       $0x03, X1, (BX)(R14*1)
-	ADDQ          $0x04, BX
-	ADDQ          SI, R8
-	ADDQ          SI, R9
-	ADDQ          SI, R10
-	ADDQ          SI, R11
-	DECQ          R12
-	JNZ           quarters18
-	ADDQ          R14, BX
-	ANDQ          $0x03, DX
+	VMOVD         X1, (DX)
+	VPEXTRD       $0x01, X1, (DX)(SI*1)
+	VPEXTRD       $0x02, X1, (DX)(SI*2)
+	LEAQ          (SI)(SI*2), R8
+	VPEXTRD       $0x03, X1, (DX)(R8*1)
+	ADDQ          $0x04, DX
+	ADDQ          DI, R9
+	ADDQ          DI, R10
+	ADDQ          DI, R11
+	ADDQ          DI, R12
+	DECQ          BX
+	JNZ           quarters17
+	LEAQ          (SI)(SI*2), R8
+	ADDQ          R8, DX
 
-over19:
-	SUBQ SI, R11
+over18:
+	SUBQ DI, R12
 
 	// What is left, row by row.
-one4:
-	TESTQ DX, DX
-	JZ    done7
+one5:
+	MOVQ n+24(FP), BX
+	ANDQ $0x03, BX
+
+again24:
+	JZ    done8
 	TESTQ CX, CX
-	JZ    oneinorder5
-	MOVQ  rows+8(FP), DI
-	MOVL  (CX), R11
-	IMULQ stride+32(FP), R11
-	ADDQ  DI, R11
+	JZ    oneinorder6
+	MOVL  (CX), R12
+	IMULQ stride+32(FP), R12
+	ADDQ  rows+8(FP), R12
 	ADDQ  $0x04, CX
-	JMP   oneready6
+	JMP   oneready7
 
-oneinorder5:
-	ADDQ stride+32(FP), R11
+oneinorder6:
+	ADDQ stride+32(FP), R12
 
-oneready6:
+oneready7:
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
 	VPXORD Z3, Z3, Z3
-	MOVQ   $0x00000100, DI
-	CMPQ   DI, SI
+	MOVQ   $0x00000100, R8
+	CMPQ   R8, DI
 	JG     over25
 
 loop26:
-	VMOVUPS     -256(AX)(DI*1), Z4
-	VSUBPS      -256(R11)(DI*1), Z4, Z4
+	VMOVUPS     -256(AX)(R8*1), Z4
+	VSUBPS      -256(R12)(R8*1), Z4, Z4
 	VFMADD231PS Z4, Z4, Z0
-	VMOVUPS     -192(AX)(DI*1), Z4
-	VSUBPS      -192(R11)(DI*1), Z4, Z4
+	VMOVUPS     -192(AX)(R8*1), Z4
+	VSUBPS      -192(R12)(R8*1), Z4, Z4
 	VFMADD231PS Z4, Z4, Z1
-	VMOVUPS     -128(AX)(DI*1), Z4
-	VSUBPS      -128(R11)(DI*1), Z4, Z4
+	VMOVUPS     -128(AX)(R8*1), Z4
+	VSUBPS      -128(R12)(R8*1), Z4, Z4
 	VFMADD231PS Z4, Z4, Z2
-	VMOVUPS     -64(AX)(DI*1), Z4
-	VSUBPS      -64(R11)(DI*1), Z4, Z4
+	VMOVUPS     -64(AX)(R8*1), Z4
+	VSUBPS      -64(R12)(R8*1), Z4, Z4
 	VFMADD231PS Z4, Z4, Z3
-	ADDQ        $+256, DI
-	CMPQ        DI, SI
+	ADDQ        $+256, R8
+	CMPQ        R8, DI
 	JLE         loop26
 
 over25:
-	SUBQ $+256, DI
+	SUBQ $+256, R8
 
 chunk27:
-	ADDQ        $+64, DI
-	CMPQ        DI, SI
+	ADDQ        $+64, R8
+	CMPQ        R8, DI
 	JG          chunks28
-	VMOVUPS     -64(AX)(DI*1), Z4
-	VSUBPS      -64(R11)(DI*1), Z4, Z4
+	VMOVUPS     -64(AX)(R8*1), Z4
+	VSUBPS      -64(R12)(R8*1), Z4, Z4
 	VFMADD231PS Z4, Z4, Z0
 	JMP         chunk27
 
 chunks28:
-	SUBQ        $+64, DI
-	CMPQ        DI, SI
+	SUBQ        $+64, R8
+	CMPQ        R8, DI
 	JGE         whole29
-	VMOVUPS.Z   (AX)(DI*1), K1, Z4
-	VMOVUPS.Z   (R11)(DI*1), K1, Z5
+	VMOVUPS.Z   (AX)(R8*1), K1, Z4
+	VMOVUPS.Z   (R12)(R8*1), K1, Z5
 	VSUBPS      Z5, Z4, Z5
 	VFMADD231PS Z5, Z5, Z3
 
@@ -446,78 +440,71 @@ whole29:
 	VADDPS        X0, X1, X0
 	VHADDPS       X0, X0, X0
 	VHADDPS       X0, X0, X0
-	VMOVD         X0, (BX)
-	ADDQ          $0x04, BX
-	DECQ          DX
-	JMP           one4
+	VMOVD         X0, (DX)
+	ADDQ          $0x04, DX
+	DECQ          BX
+	JMP           again24
 
-done7:
+done8:
 	VZEROUPPER
 	RET
 
 // func halfL2AVX512(query *float32, rows *uint16, ids *uint32, n int, stride int, out *float32)
 // Requires: AVX, AVX512BW, AVX512F, AVX512VL, MMX+
-TEXT ·halfL2AVX512(SB), $0-48
+TEXT ·halfL2AVX512(SB), $8-48
 	MOVQ  query+0(FP), AX
 	MOVQ  ids+16(FP), CX
-	MOVQ  n+24(FP), DX
-	MOVQ  out+40(FP), BX
-	MOVQ  stride+32(FP), SI
-	MOVQ  SI, DI
-	SHRQ  $0x01, DI
-	ANDQ  $0x0f, DI
-	XORQ  R8, R8
-	BTSQ  DI, R8
-	DECQ  R8
-	KMOVW R8, K1
+	MOVQ  out+40(FP), DX
+	MOVQ  stride+32(FP), DI
+	MOVQ  DI, BX
+	SHRQ  $0x01, BX
+	ANDQ  $0x0f, BX
+	XORQ  SI, SI
+	BTSQ  BX, SI
+	DECQ  SI
+	KMOVW SI, K1
+	MOVQ  n+24(FP), BX
+	SHRQ  $0x02, BX
+	MOVQ  BX, SI
+	SHLQ  $0x02, SI
 	TESTQ CX, CX
-	JZ    inorder31
+	JZ    inorder33
 
-	// Four rows of the list at once.
-four30:
-	CMPQ  DX, $0x04
-	JL    one33
-	MOVQ  rows+8(FP), DI
-	MOVL  (CX), R8
-	IMULQ stride+32(FP), R8
-	ADDQ  DI, R8
-	MOVL  4(CX), R9
-	IMULQ stride+32(FP), R9
-	ADDQ  DI, R9
-	MOVL  8(CX), R10
-	IMULQ stride+32(FP), R10
-	ADDQ  DI, R10
-	MOVL  12(CX), R11
-	IMULQ stride+32(FP), R11
-	ADDQ  DI, R11
-	CMPQ  stride+32(FP), $0x00000400
-	JL    ready32
-	MOVQ  R8, R12
-	MOVQ  R9, R13
-	MOVQ  R10, R14
-	MOVQ  R11, R15
-	CMPQ  DX, $+5
-	JL    asked38
-	MOVL  16(CX), R12
-	IMULQ stride+32(FP), R12
-	ADDQ  DI, R12
-	CMPQ  DX, $+6
-	JL    asked38
-	MOVL  20(CX), R13
-	IMULQ stride+32(FP), R13
-	ADDQ  DI, R13
-	CMPQ  DX, $+7
-	JL    asked38
-	MOVL  24(CX), R14
-	IMULQ stride+32(FP), R14
-	ADDQ  DI, R14
-	CMPQ  DX, $+8
-	JL    asked38
-	MOVL  28(CX), R15
-	IMULQ stride+32(FP), R15
-	ADDQ  DI, R15
+	// Rows of the list.
+	TESTQ BX, BX
+	JZ    one34
 
-asked38:
+quarters30:
+	MOVL   (CX), R9
+	IMULQ  stride+32(FP), R9
+	ADDQ   rows+8(FP), R9
+	MOVL   (CX)(SI*1), R10
+	IMULQ  stride+32(FP), R10
+	ADDQ   rows+8(FP), R10
+	MOVL   (CX)(SI*2), R11
+	IMULQ  stride+32(FP), R11
+	ADDQ   rows+8(FP), R11
+	LEAQ   (SI)(SI*2), R8
+	MOVL   (CX)(R8*1), R12
+	IMULQ  stride+32(FP), R12
+	ADDQ   rows+8(FP), R12
+	CMPQ   stride+32(FP), $0x00000400
+	JL     ready31
+	CMPQ   BX, $0x01
+	JE     ready31
+	MOVL   4(CX), R13
+	IMULQ  stride+32(FP), R13
+	ADDQ   rows+8(FP), R13
+	MOVL   4(CX)(SI*1), R14
+	IMULQ  stride+32(FP), R14
+	ADDQ   rows+8(FP), R14
+	MOVL   4(CX)(SI*2), R15
+	IMULQ  stride+32(FP), R15
+	ADDQ   rows+8(FP), R15
+	LEAQ   (SI)(SI*2), R8
+	MOVL   4(CX)(R8*1), BP
+	IMULQ  stride+32(FP), BP
+	ADDQ   rows+8(FP), BP
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
@@ -526,83 +513,77 @@ asked38:
 	VPXORD Z5, Z5, Z5
 	VPXORD Z6, Z6, Z6
 	VPXORD Z7, Z7, Z7
-	MOVQ   $0x00000040, DI
-	CMPQ   DI, SI
-	JG     over39
+	MOVQ   $0x00000040, R8
 
-asking40:
-	VMOVUPS     -128(AX)(DI*2), Z8
-	VCVTPH2PS   -64(R8)(DI*1), Z9
+asking39:
+	VMOVUPS     -128(AX)(R8*2), Z8
+	VCVTPH2PS   -64(R9)(R8*1), Z9
 	VSUBPS      Z9, Z8, Z9
 	VFMADD231PS Z9, Z9, Z0
-	VCVTPH2PS   -64(R9)(DI*1), Z9
+	VCVTPH2PS   -64(R10)(R8*1), Z9
 	VSUBPS      Z9, Z8, Z9
 	VFMADD231PS Z9, Z9, Z2
-	VCVTPH2PS   -64(R10)(DI*1), Z9
+	VCVTPH2PS   -64(R11)(R8*1), Z9
 	VSUBPS      Z9, Z8, Z9
 	VFMADD231PS Z9, Z9, Z4
-	VCVTPH2PS   -64(R11)(DI*1), Z9
+	VCVTPH2PS   -64(R12)(R8*1), Z9
 	VSUBPS      Z9, Z8, Z9
 	VFMADD231PS Z9, Z9, Z6
-	PREFETCHT0  -64(R12)(DI*1)
-	PREFETCHT0  -64(R13)(DI*1)
-	PREFETCHT0  -64(R14)(DI*1)
-	PREFETCHT0  -64(R15)(DI*1)
-	VMOVUPS     -64(AX)(DI*2), Z8
-	VCVTPH2PS   -32(R8)(DI*1), Z9
+	PREFETCHT0  -64(R13)(R8*1)
+	PREFETCHT0  -64(R14)(R8*1)
+	PREFETCHT0  -64(R15)(R8*1)
+	PREFETCHT0  -64(BP)(R8*1)
+	VMOVUPS     -64(AX)(R8*2), Z8
+	VCVTPH2PS   -32(R9)(R8*1), Z9
 	VSUBPS      Z9, Z8, Z9
 	VFMADD231PS Z9, Z9, Z1
-	VCVTPH2PS   -32(R9)(DI*1), Z9
+	VCVTPH2PS   -32(R10)(R8*1), Z9
 	VSUBPS      Z9, Z8, Z9
 	VFMADD231PS Z9, Z9, Z3
-	VCVTPH2PS   -32(R10)(DI*1), Z9
+	VCVTPH2PS   -32(R11)(R8*1), Z9
 	VSUBPS      Z9, Z8, Z9
 	VFMADD231PS Z9, Z9, Z5
-	VCVTPH2PS   -32(R11)(DI*1), Z9
+	VCVTPH2PS   -32(R12)(R8*1), Z9
 	VSUBPS      Z9, Z8, Z9
 	VFMADD231PS Z9, Z9, Z7
-	ADDQ        $+64, DI
-	CMPQ        DI, SI
-	JG          over39
-	CMPQ        DI, $0x00000200
-	JLE         asking40
+	ADDQ        $+64, R8
+	CMPQ        R8, $0x00000200
+	JLE         asking39
 
-loop41:
-	VMOVUPS     -128(AX)(DI*2), Z8
-	VCVTPH2PS   -64(R8)(DI*1), Z9
+loop40:
+	VMOVUPS     -128(AX)(R8*2), Z8
+	VCVTPH2PS   -64(R9)(R8*1), Z9
 	VSUBPS      Z9, Z8, Z9
 	VFMADD231PS Z9, Z9, Z0
-	VCVTPH2PS   -64(R9)(DI*1), Z9
+	VCVTPH2PS   -64(R10)(R8*1), Z9
 	VSUBPS      Z9, Z8, Z9
 	VFMADD231PS Z9, Z9, Z2
-	VCVTPH2PS   -64(R10)(DI*1), Z9
+	VCVTPH2PS   -64(R11)(R8*1), Z9
 	VSUBPS      Z9, Z8, Z9
 	VFMADD231PS Z9, Z9, Z4
-	VCVTPH2PS   -64(R11)(DI*1), Z9
+	VCVTPH2PS   -64(R12)(R8*1), Z9
 	VSUBPS      Z9, Z8, Z9
 	VFMADD231PS Z9, Z9, Z6
-	VMOVUPS     -64(AX)(DI*2), Z8
-	VCVTPH2PS   -32(R8)(DI*1), Z9
+	VMOVUPS     -64(AX)(R8*2), Z8
+	VCVTPH2PS   -32(R9)(R8*1), Z9
 	VSUBPS      Z9, Z8, Z9
 	VFMADD231PS Z9, Z9, Z1
-	VCVTPH2PS   -32(R9)(DI*1), Z9
+	VCVTPH2PS   -32(R10)(R8*1), Z9
 	VSUBPS      Z9, Z8, Z9
 	VFMADD231PS Z9, Z9, Z3
-	VCVTPH2PS   -32(R10)(DI*1), Z9
+	VCVTPH2PS   -32(R11)(R8*1), Z9
 	VSUBPS      Z9, Z8, Z9
 	VFMADD231PS Z9, Z9, Z5
-	VCVTPH2PS   -32(R11)(DI*1), Z9
+	VCVTPH2PS   -32(R12)(R8*1), Z9
 	VSUBPS      Z9, Z8, Z9
 	VFMADD231PS Z9, Z9, Z7
-	ADDQ        $+64, DI
-	CMPQ        DI, SI
-	JLE         loop41
+	ADDQ        $+64, R8
+	CMPQ        R8, DI
+	JLE         loop40
+	SUBQ        $+64, R8
+	JMP         summed32
 
-over39:
-	SUBQ $+64, DI
-	JMP  summed37
-
-ready32:
+ready31:
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
@@ -611,87 +592,87 @@ ready32:
 	VPXORD Z5, Z5, Z5
 	VPXORD Z6, Z6, Z6
 	VPXORD Z7, Z7, Z7
-	MOVQ   $0x00000040, DI
-	CMPQ   DI, SI
-	JG     over42
+	MOVQ   $0x00000040, R8
+	CMPQ   R8, DI
+	JG     over41
 
-loop43:
-	VMOVUPS     -128(AX)(DI*2), Z8
-	VCVTPH2PS   -64(R8)(DI*1), Z9
+loop42:
+	VMOVUPS     -128(AX)(R8*2), Z8
+	VCVTPH2PS   -64(R9)(R8*1), Z9
 	VSUBPS      Z9, Z8, Z9
 	VFMADD231PS Z9, Z9, Z0
-	VCVTPH2PS   -64(R9)(DI*1), Z9
+	VCVTPH2PS   -64(R10)(R8*1), Z9
 	VSUBPS      Z9, Z8, Z9
 	VFMADD231PS Z9, Z9, Z2
-	VCVTPH2PS   -64(R10)(DI*1), Z9
+	VCVTPH2PS   -64(R11)(R8*1), Z9
 	VSUBPS      Z9, Z8, Z9
 	VFMADD231PS Z9, Z9, Z4
-	VCVTPH2PS   -64(R11)(DI*1), Z9
+	VCVTPH2PS   -64(R12)(R8*1), Z9
 	VSUBPS      Z9, Z8, Z9
 	VFMADD231PS Z9, Z9, Z6
-	VMOVUPS     -64(AX)(DI*2), Z8
-	VCVTPH2PS   -32(R8)(DI*1), Z9
+	VMOVUPS     -64(AX)(R8*2), Z8
+	VCVTPH2PS   -32(R9)(R8*1), Z9
 	VSUBPS      Z9, Z8, Z9
 	VFMADD231PS Z9, Z9, Z1
-	VCVTPH2PS   -32(R9)(DI*1), Z9
+	VCVTPH2PS   -32(R10)(R8*1), Z9
 	VSUBPS      Z9, Z8, Z9
 	VFMADD231PS Z9, Z9, Z3
-	VCVTPH2PS   -32(R10)(DI*1), Z9
+	VCVTPH2PS   -32(R11)(R8*1), Z9
 	VSUBPS      Z9, Z8, Z9
 	VFMADD231PS Z9, Z9, Z5
-	VCVTPH2PS   -32(R11)(DI*1), Z9
+	VCVTPH2PS   -32(R12)(R8*1), Z9
 	VSUBPS      Z9, Z8, Z9
 	VFMADD231PS Z9, Z9, Z7
-	ADDQ        $+64, DI
-	CMPQ        DI, SI
-	JLE         loop43
+	ADDQ        $+64, R8
+	CMPQ        R8, DI
+	JLE         loop42
 
-over42:
-	SUBQ $+64, DI
+over41:
+	SUBQ $+64, R8
 
-summed37:
-chunk44:
-	ADDQ        $+32, DI
-	CMPQ        DI, SI
-	JG          chunks45
-	VMOVUPS     -64(AX)(DI*2), Z8
-	VCVTPH2PS   -32(R8)(DI*1), Z9
+summed32:
+chunk43:
+	ADDQ        $+32, R8
+	CMPQ        R8, DI
+	JG          chunks44
+	VMOVUPS     -64(AX)(R8*2), Z8
+	VCVTPH2PS   -32(R9)(R8*1), Z9
 	VSUBPS      Z9, Z8, Z9
 	VFMADD231PS Z9, Z9, Z0
-	VCVTPH2PS   -32(R9)(DI*1), Z9
+	VCVTPH2PS   -32(R10)(R8*1), Z9
 	VSUBPS      Z9, Z8, Z9
 	VFMADD231PS Z9, Z9, Z2
-	VCVTPH2PS   -32(R10)(DI*1), Z9
+	VCVTPH2PS   -32(R11)(R8*1), Z9
 	VSUBPS      Z9, Z8, Z9
 	VFMADD231PS Z9, Z9, Z4
-	VCVTPH2PS   -32(R11)(DI*1), Z9
+	VCVTPH2PS   -32(R12)(R8*1), Z9
 	VSUBPS      Z9, Z8, Z9
 	VFMADD231PS Z9, Z9, Z6
-	JMP         chunk44
+	JMP         chunk43
 
-chunks45:
-	SUBQ        $+32, DI
-	CMPQ        DI, SI
-	JGE         whole46
-	VMOVUPS.Z   (AX)(DI*2), K1, Z8
-	VMOVDQU16.Z (R8)(DI*1), K1, Y9
+chunks44:
+	SUBQ        $+32, R8
+	CMPQ        R8, DI
+	JGE         whole45
+	VMOVUPS.Z   (AX)(R8*2), K1, Z8
+	VMOVDQU16.Z (R9)(R8*1), K1, Y9
 	VCVTPH2PS   Y9, Z9
 	VSUBPS      Z9, Z8, Z9
 	VFMADD231PS Z9, Z9, Z1
-	VMOVDQU16.Z (R9)(DI*1), K1, Y9
+	VMOVDQU16.Z (R10)(R8*1), K1, Y9
 	VCVTPH2PS   Y9, Z9
 	VSUBPS      Z9, Z8, Z9
 	VFMADD231PS Z9, Z9, Z3
-	VMOVDQU16.Z (R10)(DI*1), K1, Y9
+	VMOVDQU16.Z (R11)(R8*1), K1, Y9
 	VCVTPH2PS   Y9, Z9
 	VSUBPS      Z9, Z8, Z9
 	VFMADD231PS Z9, Z9, Z5
-	VMOVDQU16.Z (R11)(DI*1), K1, Y9
+	VMOVDQU16.Z (R12)(R8*1), K1, Y9
 	VCVTPH2PS   Y9, Z9
 	VSUBPS      Z9, Z8, Z9
 	VFMADD231PS Z9, Z9, Z7
 
-whole46:
+whole45:
 	VADDPS        Z1, Z0, Z0
 	VADDPS        Z3, Z2, Z2
 	VADDPS        Z5, Z4, Z4
@@ -709,29 +690,33 @@ whole46:
 	VHADDPS       Y1, Y0, Y0
 	VEXTRACTF128  $0x01, Y0, X1
 	VADDPS        X1, X0, X1
-	VMOVDQU       X1, (BX)
-	ADDQ          $0x10, BX
-	SUBQ          $0x04, DX
-	ADDQ          $0x10, CX
-	JMP           four30
+	VMOVD         X1, (DX)
+	VPEXTRD       $0x01, X1, (DX)(SI*1)
+	VPEXTRD       $0x02, X1, (DX)(SI*2)
+	LEAQ          (SI)(SI*2), R8
+	VPEXTRD       $0x03, X1, (DX)(R8*1)
+	ADDQ          $0x04, DX
+	ADDQ          $0x04, CX
+	DECQ          BX
+	JNZ           quarters30
+	LEAQ          (SI)(SI*2), R8
+	ADDQ          R8, CX
+	ADDQ          R8, DX
+	JMP           one34
 
 	// Rows in order.
-inorder31:
-	MOVQ  rows+8(FP), R11
-	MOVQ  DX, R12
-	SHRQ  $0x02, R12
-	JZ    over48
-	MOVQ  R12, R13
-	IMULQ SI, R13
-	MOVQ  R11, R8
-	LEAQ  (R8)(R13*1), R9
-	LEAQ  (R9)(R13*1), R10
-	LEAQ  (R10)(R13*1), R11
-	MOVQ  R12, R13
-	SHLQ  $0x02, R13
-	LEAQ  (R13)(R13*2), R14
+inorder33:
+	MOVQ  rows+8(FP), R12
+	TESTQ BX, BX
+	JZ    over47
+	MOVQ  BX, R8
+	IMULQ DI, R8
+	MOVQ  R12, R9
+	LEAQ  (R9)(R8*1), R10
+	LEAQ  (R10)(R8*1), R11
+	LEAQ  (R11)(R8*1), R12
 
-quarters47:
+quarters46:
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
@@ -740,86 +725,86 @@ quarters47:
 	VPXORD Z5, Z5, Z5
 	VPXORD Z6, Z6, Z6
 	VPXORD Z7, Z7, Z7
-	MOVQ   $0x00000040, DI
-	CMPQ   DI, SI
-	JG     over49
+	MOVQ   $0x00000040, R8
+	CMPQ   R8, DI
+	JG     over48
 
-loop50:
-	VMOVUPS     -128(AX)(DI*2), Z8
-	VCVTPH2PS   -64(R8)(DI*1), Z9
+loop49:
+	VMOVUPS     -128(AX)(R8*2), Z8
+	VCVTPH2PS   -64(R9)(R8*1), Z9
 	VSUBPS      Z9, Z8, Z9
 	VFMADD231PS Z9, Z9, Z0
-	VCVTPH2PS   -64(R9)(DI*1), Z9
+	VCVTPH2PS   -64(R10)(R8*1), Z9
 	VSUBPS      Z9, Z8, Z9
 	VFMADD231PS Z9, Z9, Z2
-	VCVTPH2PS   -64(R10)(DI*1), Z9
+	VCVTPH2PS   -64(R11)(R8*1), Z9
 	VSUBPS      Z9, Z8, Z9
 	VFMADD231PS Z9, Z9, Z4
-	VCVTPH2PS   -64(R11)(DI*1), Z9
+	VCVTPH2PS   -64(R12)(R8*1), Z9
 	VSUBPS      Z9, Z8, Z9
 	VFMADD231PS Z9, Z9, Z6
-	VMOVUPS     -64(AX)(DI*2), Z8
-	VCVTPH2PS   -32(R8)(DI*1), Z9
+	VMOVUPS     -64(AX)(R8*2), Z8
+	VCVTPH2PS   -32(R9)(R8*1), Z9
 	VSUBPS      Z9, Z8, Z9
 	VFMADD231PS Z9, Z9, Z1
-	VCVTPH2PS   -32(R9)(DI*1), Z9
+	VCVTPH2PS   -32(R10)(R8*1), Z9
 	VSUBPS      Z9, Z8, Z9
 	VFMADD231PS Z9, Z9, Z3
-	VCVTPH2PS   -32(R10)(DI*1), Z9
+	VCVTPH2PS   -32(R11)(R8*1), Z9
 	VSUBPS      Z9, Z8, Z9
 	VFMADD231PS Z9, Z9, Z5
-	VCVTPH2PS   -32(R11)(DI*1), Z9
+	VCVTPH2PS   -32(R12)(R8*1), Z9
 	VSUBPS      Z9, Z8, Z9
 	VFMADD231PS Z9, Z9, Z7
-	ADDQ        $+64, DI
-	CMPQ        DI, SI
-	JLE         loop50
+	ADDQ        $+64, R8
+	CMPQ        R8, DI
+	JLE         loop49
 
-over49:
-	SUBQ $+64, DI
+over48:
+	SUBQ $+64, R8
 
-chunk51:
-	ADDQ        $+32, DI
-	CMPQ        DI, SI
-	JG          chunks52
-	VMOVUPS     -64(AX)(DI*2), Z8
-	VCVTPH2PS   -32(R8)(DI*1), Z9
+chunk50:
+	ADDQ        $+32, R8
+	CMPQ        R8, DI
+	JG          chunks51
+	VMOVUPS     -64(AX)(R8*2), Z8
+	VCVTPH2PS   -32(R9)(R8*1), Z9
 	VSUBPS      Z9, Z8, Z9
 	VFMADD231PS Z9, Z9, Z0
-	VCVTPH2PS   -32(R9)(DI*1), Z9
+	VCVTPH2PS   -32(R10)(R8*1), Z9
 	VSUBPS      Z9, Z8, Z9
 	VFMADD231PS Z9, Z9, Z2
-	VCVTPH2PS   -32(R10)(DI*1), Z9
+	VCVTPH2PS   -32(R11)(R8*1), Z9
 	VSUBPS      Z9, Z8, Z9
 	VFMADD231PS Z9, Z9, Z4
-	VCVTPH2PS   -32(R11)(DI*1), Z9
+	VCVTPH2PS   -32(R12)(R8*1), Z9
 	VSUBPS      Z9, Z8, Z9
 	VFMADD231PS Z9, Z9, Z6
-	JMP         chunk51
+	JMP         chunk50
 
-chunks52:
-	SUBQ        $+32, DI
-	CMPQ        DI, SI
-	JGE         whole53
-	VMOVUPS.Z   (AX)(DI*2), K1, Z8
-	VMOVDQU16.Z (R8)(DI*1), K1, Y9
+chunks51:
+	SUBQ        $+32, R8
+	CMPQ        R8, DI
+	JGE         whole52
+	VMOVUPS.Z   (AX)(R8*2), K1, Z8
+	VMOVDQU16.Z (R9)(R8*1), K1, Y9
 	VCVTPH2PS   Y9, Z9
 	VSUBPS      Z9, Z8, Z9
 	VFMADD231PS Z9, Z9, Z1
-	VMOVDQU16.Z (R9)(DI*1), K1, Y9
+	VMOVDQU16.Z (R10)(R8*1), K1, Y9
 	VCVTPH2PS   Y9, Z9
 	VSUBPS      Z9, Z8, Z9
 	VFMADD231PS Z9, Z9, Z3
-	VMOVDQU16.Z (R10)(DI*1), K1, Y9
+	VMOVDQU16.Z (R11)(R8*1), K1, Y9
 	VCVTPH2PS   Y9, Z9
 	VSUBPS      Z9, Z8, Z9
 	VFMADD231PS Z9, Z9, Z5
-	VMOVDQU16.Z (R11)(DI*1), K1, Y9
+	VMOVDQU16.Z (R12)(R8*1), K1, Y9
 	VCVTPH2PS   Y9, Z9
 	VSUBPS      Z9, Z8, Z9
 	VFMADD231PS Z9, Z9, Z7
 
-whole53:
+whole52:
 	VADDPS        Z1, Z0, Z0
 	VADDPS        Z3, Z2, Z2
 	VADDPS        Z5, Z4, Z4
@@ -837,88 +822,91 @@ whole53:
 	VHADDPS       Y1, Y0, Y0
 	VEXTRACTF128  $0x01, Y0, X1
 	VADDPS        X1, X0, X1
-	VMOVD         X1, (BX)
-	VPEXTRD       $0x01, X1, (BX)(R13*1)
-	VPEXTRD       $0x02, X1, (BX)(R13*2)
-	VPEXTRD       $0x03, X1, (BX)(R14*1)
-	ADDQ          $0x04, BX
-	ADDQ          SI, R8
-	ADDQ          SI, R9
-	ADDQ          SI, R10
-	ADDQ          SI, R11
-	DECQ          R12
-	JNZ           quarters47
-	ADDQ          R14, BX
-	ANDQ          $0x03, DX
+	VMOVD         X1, (DX)
+	VPEXTRD       $0x01, X1, (DX)(SI*1)
+	VPEXTRD       $0x02, X1, (DX)(SI*2)
+	LEAQ          (SI)(SI*2), R8
+	VPEXTRD       $0x03, X1, (DX)(R8*1)
+	ADDQ          $0x04, DX
+	ADDQ          DI, R9
+	ADDQ          DI, R10
+	ADDQ          DI, R11
+	ADDQ          DI, R12
+	DECQ          BX
+	JNZ           quarters46
+	LEAQ          (SI)(SI*2), R8
+	ADDQ          R8, DX
 
-over48:
-	SUBQ SI, R11
+over47:
+	SUBQ DI, R12
 
 	// What is left, row by row.
-one33:
-	TESTQ DX, DX
-	JZ    done36
+one34:
+	MOVQ n+24(FP), BX
+	ANDQ $0x03, BX
+
+again53:
+	JZ    done37
 	TESTQ CX, CX
-	JZ    oneinorder34
-	MOVQ  rows+8(FP), DI
-	MOVL  (CX), R11
-	IMULQ stride+32(FP), R11
-	ADDQ  DI, R11
+	JZ    oneinorder35
+	MOVL  (CX), R12
+	IMULQ stride+32(FP), R12
+	ADDQ  rows+8(FP), R12
 	ADDQ  $0x04, CX
-	JMP   oneready35
+	JMP   oneready36
 
-oneinorder34:
-	ADDQ stride+32(FP), R11
+oneinorder35:
+	ADDQ stride+32(FP), R12
 
-oneready35:
+oneready36:
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
 	VPXORD Z3, Z3, Z3
-	MOVQ   $0x00000080, DI
-	CMPQ   DI, SI
+	MOVQ   $0x00000080, R8
+	CMPQ   R8, DI
 	JG     over54
 
 loop55:
-	VMOVUPS     -256(AX)(DI*2), Z4
-	VCVTPH2PS   -128(R11)(DI*1), Z5
+	VMOVUPS     -256(AX)(R8*2), Z4
+	VCVTPH2PS   -128(R12)(R8*1), Z5
 	VSUBPS      Z5, Z4, Z5
 	VFMADD231PS Z5, Z5, Z0
-	VMOVUPS     -192(AX)(DI*2), Z4
-	VCVTPH2PS   -96(R11)(DI*1), Z5
+	VMOVUPS     -192(AX)(R8*2), Z4
+	VCVTPH2PS   -96(R12)(R8*1), Z5
 	VSUBPS      Z5, Z4, Z5
 	VFMADD231PS Z5, Z5, Z1
-	VMOVUPS     -128(AX)(DI*2), Z4
-	VCVTPH2PS   -64(R11)(DI*1), Z5
+	VMOVUPS     -128(AX)(R8*2), Z4
+	VCVTPH2PS   -64(R12)(R8*1), Z5
 	VSUBPS      Z5, Z4, Z5
 	VFMADD231PS Z5, Z5, Z2
-	VMOVUPS     -64(AX)(DI*2), Z4
-	VCVTPH2PS   -32(R11)(DI*1), Z5
+	VMOVUPS     -64(AX)(R8*2), Z4
+	VCVTPH2PS   -32(R12)(R8*1), Z5
 	VSUBPS      Z5, Z4, Z5
 	VFMADD231PS Z5, Z5, Z3
-	ADDQ        $+128, DI
-	CMPQ        DI, SI
+	ADDQ        $+128, R8
+	CMPQ        R8, DI
 	JLE         loop55
 
 over54:
-	SUBQ $+128, DI
+	SUBQ $+128, R8
 
 chunk56:
-	ADDQ        $+32, DI
-	CMPQ        DI, SI
+	ADDQ        $+32, R8
+	CMPQ        R8, DI
 	JG          chunks57
-	VMOVUPS     -64(AX)(DI*2), Z4
-	VCVTPH2PS   -32(R11)(DI*1), Z5
+	VMOVUPS     -64(AX)(R8*2), Z4
+	VCVTPH2PS   -32(R12)(R8*1), Z5
 	VSUBPS      Z5, Z4, Z5
 	VFMADD231PS Z5, Z5, Z0
 	JMP         chunk56
 
 chunks57:
-	SUBQ        $+32, DI
-	CMPQ        DI, SI
+	SUBQ        $+32, R8
+	CMPQ        R8, DI
 	JGE         whole58
-	VMOVUPS.Z   (AX)(DI*2), K1, Z4
-	VMOVDQU16.Z (R11)(DI*1), K1, Y5
+	VMOVUPS.Z   (AX)(R8*2), K1, Z4
+	VMOVDQU16.Z (R12)(R8*1), K1, Y5
 	VCVTPH2PS   Y5, Z5
 	VSUBPS      Z5, Z4, Z5
 	VFMADD231PS Z5, Z5, Z3
@@ -933,78 +921,71 @@ whole58:
 	VADDPS        X0, X1, X0
 	VHADDPS       X0, X0, X0
 	VHADDPS       X0, X0, X0
-	VMOVD         X0, (BX)
-	ADDQ          $0x04, BX
-	DECQ          DX
-	JMP           one33
+	VMOVD         X0, (DX)
+	ADDQ          $0x04, DX
+	DECQ          BX
+	JMP           again53
 
-done36:
+done37:
 	VZEROUPPER
 	RET
 
 // func dotAVX512(query *float32, rows *float32, ids *uint32, n int, stride int, out *float32)
 // Requires: AVX, AVX512F, MMX+
-TEXT ·dotAVX512(SB), $0-48
+TEXT ·dotAVX512(SB), $8-48
 	MOVQ  query+0(FP), AX
 	MOVQ  ids+16(FP), CX
-	MOVQ  n+24(FP), DX
-	MOVQ  out+40(FP), BX
-	MOVQ  stride+32(FP), SI
-	MOVQ  SI, DI
-	SHRQ  $0x02, DI
-	ANDQ  $0x0f, DI
-	XORQ  R8, R8
-	BTSQ  DI, R8
-	DECQ  R8
-	KMOVW R8, K1
+	MOVQ  out+40(FP), DX
+	MOVQ  stride+32(FP), DI
+	MOVQ  DI, BX
+	SHRQ  $0x02, BX
+	ANDQ  $0x0f, BX
+	XORQ  SI, SI
+	BTSQ  BX, SI
+	DECQ  SI
+	KMOVW SI, K1
+	MOVQ  n+24(FP), BX
+	SHRQ  $0x02, BX
+	MOVQ  BX, SI
+	SHLQ  $0x02, SI
 	TESTQ CX, CX
-	JZ    inorder60
+	JZ    inorder62
 
-	// Four rows of the list at once.
-four59:
-	CMPQ  DX, $0x04
-	JL    one62
-	MOVQ  rows+8(FP), DI
-	MOVL  (CX), R8
-	IMULQ stride+32(FP), R8
-	ADDQ  DI, R8
-	MOVL  4(CX), R9
-	IMULQ stride+32(FP), R9
-	ADDQ  DI, R9
-	MOVL  8(CX), R10
-	IMULQ stride+32(FP), R10
-	ADDQ  DI, R10
-	MOVL  12(CX), R11
-	IMULQ stride+32(FP), R11
-	ADDQ  DI, R11
-	CMPQ  stride+32(FP), $0x00000400
-	JL    ready61
-	MOVQ  R8, R12
-	MOVQ  R9, R13
-	MOVQ  R10, R14
-	MOVQ  R11, R15
-	CMPQ  DX, $+5
-	JL    asked67
-	MOVL  16(CX), R12
-	IMULQ stride+32(FP), R12
-	ADDQ  DI, R12
-	CMPQ  DX, $+6
-	JL    asked67
-	MOVL  20(CX), R13
-	IMULQ stride+32(FP), R13
-	ADDQ  DI, R13
-	CMPQ  DX, $+7
-	JL    asked67
-	MOVL  24(CX), R14
-	IMULQ stride+32(FP), R14
-	ADDQ  DI, R14
-	CMPQ  DX, $+8
-	JL    asked67
-	MOVL  28(CX), R15
-	IMULQ stride+32(FP), R15
-	ADDQ  DI, R15
+	// Rows of the list.
+	TESTQ BX, BX
+	JZ    one63
 
-asked67:
+quarters59:
+	MOVL   (CX), R9
+	IMULQ  stride+32(FP), R9
+	ADDQ   rows+8(FP), R9
+	MOVL   (CX)(SI*1), R10
+	IMULQ  stride+32(FP), R10
+	ADDQ   rows+8(FP), R10
+	MOVL   (CX)(SI*2), R11
+	IMULQ  stride+32(FP), R11
+	ADDQ   rows+8(FP), R11
+	LEAQ   (SI)(SI*2), R8
+	MOVL   (CX)(R8*1), R12
+	IMULQ  stride+32(FP), R12
+	ADDQ   rows+8(FP), R12
+	CMPQ   stride+32(FP), $0x00000400
+	JL     ready60
+	CMPQ   BX, $0x01
+	JE     ready60
+	MOVL   4(CX), R13
+	IMULQ  stride+32(FP), R13
+	ADDQ   rows+8(FP), R13
+	MOVL   4(CX)(SI*1), R14
+	IMULQ  stride+32(FP), R14
+	ADDQ   rows+8(FP), R14
+	MOVL   4(CX)(SI*2), R15
+	IMULQ  stride+32(FP), R15
+	ADDQ   rows+8(FP), R15
+	LEAQ   (SI)(SI*2), R8
+	MOVL   4(CX)(R8*1), BP
+	IMULQ  stride+32(FP), BP
+	ADDQ   rows+8(FP), BP
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
@@ -1013,55 +994,49 @@ asked67:
 	VPXORD Z5, Z5, Z5
 	VPXORD Z6, Z6, Z6
 	VPXORD Z7, Z7, Z7
-	MOVQ   $0x00000080, DI
-	CMPQ   DI, SI
-	JG     over68
+	MOVQ   $0x00000080, R8
 
-asking69:
-	VMOVUPS     -128(AX)(DI*1), Z8
-	VFMADD231PS -128(R8)(DI*1), Z8, Z0
-	VFMADD231PS -128(R9)(DI*1), Z8, Z2
-	VFMADD231PS -128(R10)(DI*1), Z8, Z4
-	VFMADD231PS -128(R11)(DI*1), Z8, Z6
-	PREFETCHT0  -128(R12)(DI*1)
-	PREFETCHT0  -128(R13)(DI*1)
-	PREFETCHT0  -128(R14)(DI*1)
-	PREFETCHT0  -128(R15)(DI*1)
-	VMOVUPS     -64(AX)(DI*1), Z8
-	VFMADD231PS -64(R8)(DI*1), Z8, Z1
-	VFMADD231PS -64(R9)(DI*1), Z8, Z3
-	VFMADD231PS -64(R10)(DI*1), Z8, Z5
-	VFMADD231PS -64(R11)(DI*1), Z8, Z7
-	PREFETCHT0  -64(R12)(DI*1)
-	PREFETCHT0  -64(R13)(DI*1)
-	PREFETCHT0  -64(R14)(DI*1)
-	PREFETCHT0  -64(R15)(DI*1)
-	ADDQ        $+128, DI
-	CMPQ        DI, SI
-	JG          over68
-	CMPQ        DI, $0x00000200
-	JLE         asking69
+asking68:
+	VMOVUPS     -128(AX)(R8*1), Z8
+	VFMADD231PS -128(R9)(R8*1), Z8, Z0
+	VFMADD231PS -128(R10)(R8*1), Z8, Z2
+	VFMADD231PS -128(R11)(R8*1), Z8, Z4
+	VFMADD231PS -128(R12)(R8*1), Z8, Z6
+	PREFETCHT0  -128(R13)(R8*1)
+	PREFETCHT0  -128(R14)(R8*1)
+	PREFETCHT0  -128(R15)(R8*1)
+	PREFETCHT0  -128(BP)(R8*1)
+	VMOVUPS     -64(AX)(R8*1), Z8
+	VFMADD231PS -64(R9)(R8*1), Z8, Z1
+	VFMADD231PS -64(R10)(R8*1), Z8, Z3
+	VFMADD231PS -64(R11)(R8*1), Z8, Z5
+	VFMADD231PS -64(R12)(R8*1), Z8, Z7
+	PREFETCHT0  -64(R13)(R8*1)
+	PREFETCHT0  -64(R14)(R8*1)
+	PREFETCHT0  -64(R15)(R8*1)
+	PREFETCHT0  -64(BP)(R8*1)
+	ADDQ        $+128, R8
+	CMPQ        R8, $0x00000200
+	JLE         asking68
 
-loop70:
-	VMOVUPS     -128(AX)(DI*1), Z8
-	VFMADD231PS -128(R8)(DI*1), Z8, Z0
-	VFMADD231PS -128(R9)(DI*1), Z8, Z2
-	VFMADD231PS -128(R10)(DI*1), Z8, Z4
-	VFMADD231PS -128(R11)(DI*1), Z8, Z6
-	VMOVUPS     -64(AX)(DI*1), Z8
-	VFMADD231PS -64(R8)(DI*1), Z8, Z1
-	VFMADD231PS -64(R9)(DI*1), Z8, Z3
-	VFMADD231PS -64(R10)(DI*1), Z8, Z5
-	VFMADD231PS -64(R11)(DI*1), Z8, Z7
-	ADDQ        $+128, DI
-	CMPQ        DI, SI
-	JLE         loop70
+loop69:
+	VMOVUPS     -128(AX)(R8*1), Z8
+	VFMADD231PS -128(R9)(R8*1), Z8, Z0
+	VFMADD231PS -128(R10)(R8*1), Z8, Z2
+	VFMADD231PS -128(R11)(R8*1), Z8, Z4
+	VFMADD231PS -128(R12)(R8*1), Z8, Z6
+	VMOVUPS     -64(AX)(R8*1), Z8
+	VFMADD231PS -64(R9)(R8*1), Z8, Z1
+	VFMADD231PS -64(R10)(R8*1), Z8, Z3
+	VFMADD231PS -64(R11)(R8*1), Z8, Z5
+	VFMADD231PS -64(R12)(R8*1), Z8, Z7
+	ADDQ        $+128, R8
+	CMPQ        R8, DI
+	JLE         loop69
+	SUBQ        $+128, R8
+	JMP         summed61
 
-over68:
-	SUBQ $+128, DI
-	JMP  summed66
-
-ready61:
+ready60:
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
@@ -1070,55 +1045,55 @@ ready61:
 	VPXORD Z5, Z5, Z5
 	VPXORD Z6, Z6, Z6
 	VPXORD Z7, Z7, Z7
-	MOVQ   $0x00000080, DI
-	CMPQ   DI, SI
-	JG     over71
+	MOVQ   $0x00000080, R8
+	CMPQ   R8, DI
+	JG     over70
 
-loop72:
-	VMOVUPS     -128(AX)(DI*1), Z8
-	VFMADD231PS -128(R8)(DI*1), Z8, Z0
-	VFMADD231PS -128(R9)(DI*1), Z8, Z2
-	VFMADD231PS -128(R10)(DI*1), Z8, Z4
-	VFMADD231PS -128(R11)(DI*1), Z8, Z6
-	VMOVUPS     -64(AX)(DI*1), Z8
-	VFMADD231PS -64(R8)(DI*1), Z8, Z1
-	VFMADD231PS -64(R9)(DI*1), Z8, Z3
-	VFMADD231PS -64(R10)(DI*1), Z8, Z5
-	VFMADD231PS -64(R11)(DI*1), Z8, Z7
-	ADDQ        $+128, DI
-	CMPQ        DI, SI
-	JLE         loop72
+loop71:
+	VMOVUPS     -128(AX)(R8*1), Z8
+	VFMADD231PS -128(R9)(R8*1), Z8, Z0
+	VFMADD231PS -128(R10)(R8*1), Z8, Z2
+	VFMADD231PS -128(R11)(R8*1), Z8, Z4
+	VFMADD231PS -128(R12)(R8*1), Z8, Z6
+	VMOVUPS     -64(AX)(R8*1), Z8
+	VFMADD231PS -64(R9)(R8*1), Z8, Z1
+	VFMADD231PS -64(R10)(R8*1), Z8, Z3
+	VFMADD231PS -64(R11)(R8*1), Z8, Z5
+	VFMADD231PS -64(R12)(R8*1), Z8, Z7
+	ADDQ        $+128, R8
+	CMPQ        R8, DI
+	JLE         loop71
 
-over71:
-	SUBQ $+128, DI
+over70:
+	SUBQ $+128, R8
 
-summed66:
-chunk73:
-	ADDQ        $+64, DI
-	CMPQ        DI, SI
-	JG          chunks74
-	VMOVUPS     -64(AX)(DI*1), Z8
-	VFMADD231PS -64(R8)(DI*1), Z8, Z0
-	VFMADD231PS -64(R9)(DI*1), Z8, Z2
-	VFMADD231PS -64(R10)(DI*1), Z8, Z4
-	VFMADD231PS -64(R11)(DI*1), Z8, Z6
-	JMP         chunk73
+summed61:
+chunk72:
+	ADDQ        $+64, R8
+	CMPQ        R8, DI
+	JG          chunks73
+	VMOVUPS     -64(AX)(R8*1), Z8
+	VFMADD231PS -64(R9)(R8*1), Z8, Z0
+	VFMADD231PS -64(R10)(R8*1), Z8, Z2
+	VFMADD231PS -64(R11)(R8*1), Z8, Z4
+	VFMADD231PS -64(R12)(R8*1), Z8, Z6
+	JMP         chunk72
 
-chunks74:
-	SUBQ        $+64, DI
-	CMPQ        DI, SI
-	JGE         whole75
-	VMOVUPS.Z   (AX)(DI*1), K1, Z8
-	VMOVUPS.Z   (R8)(DI*1), K1, Z9
+chunks73:
+	SUBQ        $+64, R8
+	CMPQ        R8, DI
+	JGE         whole74
+	VMOVUPS.Z   (AX)(R8*1), K1, Z8
+	VMOVUPS.Z   (R9)(R8*1), K1, Z9
 	VFMADD231PS Z9, Z8, Z1
-	VMOVUPS.Z   (R9)(DI*1), K1, Z9
+	VMOVUPS.Z   (R10)(R8*1), K1, Z9
 	VFMADD231PS Z9, Z8, Z3
-	VMOVUPS.Z   (R10)(DI*1), K1, Z9
+	VMOVUPS.Z   (R11)(R8*1), K1, Z9
 	VFMADD231PS Z9, Z8, Z5
-	VMOVUPS.Z   (R11)(DI*1), K1, Z9
+	VMOVUPS.Z   (R12)(R8*1), K1, Z9
 	VFMADD231PS Z9, Z8, Z7
 
-whole75:
+whole74:
 	VADDPS        Z1, Z0, Z0
 	VADDPS        Z3, Z2, Z2
 	VADDPS        Z5, Z4, Z4
@@ -1136,29 +1111,33 @@ whole75:
 	VHADDPS       Y1, Y0, Y0
 	VEXTRACTF128  $0x01, Y0, X1
 	VADDPS        X1, X0, X1
-	VMOVDQU       X1, (BX)
-	ADDQ          $0x10, BX
-	SUBQ          $0x04, DX
-	ADDQ          $0x10, CX
-	JMP           four59
+	VMOVD         X1, (DX)
+	VPEXTRD       $0x01, X1, (DX)(SI*1)
+	VPEXTRD       $0x02, X1, (DX)(SI*2)
+	LEAQ          (SI)(SI*2), R8
+	VPEXTRD       $0x03, X1, (DX)(R8*1)
+	ADDQ          $0x04, DX
+	ADDQ          $0x04, CX
+	DECQ          BX
+	JNZ           quarters59
+	LEAQ          (SI)(SI*2), R8
+	ADDQ          R8, CX
+	ADDQ          R8, DX
+	JMP           one63
 
 	// Rows in order.
-inorder60:
-	MOVQ  rows+8(FP), R11
-	MOVQ  DX, R12
-	SHRQ  $0x02, R12
-	JZ    over77
-	MOVQ  R12, R13
-	IMULQ SI, R13
-	MOVQ  R11, R8
-	LEAQ  (R8)(R13*1), R9
-	LEAQ  (R9)(R13*1), R10
-	LEAQ  (R10)(R13*1), R11
-	MOVQ  R12, R13
-	SHLQ  $0x02, R13
-	LEAQ  (R13)(R13*2), R14
+inorder62:
+	MOVQ  rows+8(FP), R12
+	TESTQ BX, BX
+	JZ    over76
+	MOVQ  BX, R8
+	IMULQ DI, R8
+	MOVQ  R12, R9
+	LEAQ  (R9)(R8*1), R10
+	LEAQ  (R10)(R8*1), R11
+	LEAQ  (R11)(R8*1), R12
 
-quarters76:
+quarters75:
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
@@ -1167,54 +1146,54 @@ quarters76:
 	VPXORD Z5, Z5, Z5
 	VPXORD Z6, Z6, Z6
 	VPXORD Z7, Z7, Z7
-	MOVQ   $0x00000080, DI
-	CMPQ   DI, SI
-	JG     over78
+	MOVQ   $0x00000080, R8
+	CMPQ   R8, DI
+	JG     over77
 
-loop79:
-	VMOVUPS     -128(AX)(DI*1), Z8
-	VFMADD231PS -128(R8)(DI*1), Z8, Z0
-	VFMADD231PS -128(R9)(DI*1), Z8, Z2
-	VFMADD231PS -128(R10)(DI*1), Z8, Z4
-	VFMADD231PS -128(R11)(DI*1), Z8, Z6
-	VMOVUPS     -64(AX)(DI*1), Z8
-	VFMADD231PS -64(R8)(DI*1), Z8, Z1
-	VFMADD231PS -64(R9)(DI*1), Z8, Z3
-	VFMADD231PS -64(R10)(DI*1), Z8, Z5
-	VFMADD231PS -64(R11)(DI*1), Z8, Z7
-	ADDQ        $+128, DI
-	CMPQ        DI, SI
-	JLE         loop79
+loop78:
+	VMOVUPS     -128(AX)(R8*1), Z8
+	VFMADD231PS -128(R9)(R8*1), Z8, Z0
+	VFMADD231PS -128(R10)(R8*1), Z8, Z2
+	VFMADD231PS -128(R11)(R8*1), Z8, Z4
+	VFMADD231PS -128(R12)(R8*1), Z8, Z6
+	VMOVUPS     -64(AX)(R8*1), Z8
+	VFMADD231PS -64(R9)(R8*1), Z8, Z1
+	VFMADD231PS -64(R10)(R8*1), Z8, Z3
+	VFMADD231PS -64(R11)(R8*1), Z8, Z5
+	VFMADD231PS -64(R12)(R8*1), Z8, Z7
+	ADDQ        $+128, R8
+	CMPQ        R8, DI
+	JLE         loop78
 
-over78:
-	SUBQ $+128, DI
+over77:
+	SUBQ $+128, R8
 
-chunk80:
-	ADDQ        $+64, DI
-	CMPQ        DI, SI
-	JG          chunks81
-	VMOVUPS     -64(AX)(DI*1), Z8
-	VFMADD231PS -64(R8)(DI*1), Z8, Z0
-	VFMADD231PS -64(R9)(DI*1), Z8, Z2
-	VFMADD231PS -64(R10)(DI*1), Z8, Z4
-	VFMADD231PS -64(R11)(DI*1), Z8, Z6
-	JMP         chunk80
+chunk79:
+	ADDQ        $+64, R8
+	CMPQ        R8, DI
+	JG          chunks80
+	VMOVUPS     -64(AX)(R8*1), Z8
+	VFMADD231PS -64(R9)(R8*1), Z8, Z0
+	VFMADD231PS -64(R10)(R8*1), Z8, Z2
+	VFMADD231PS -64(R11)(R8*1), Z8, Z4
+	VFMADD231PS -64(R12)(R8*1), Z8, Z6
+	JMP         chunk79
 
-chunks81:
-	SUBQ        $+64, DI
-	CMPQ        DI, SI
-	JGE         whole82
-	VMOVUPS.Z   (AX)(DI*1), K1, Z8
-	VMOVUPS.Z   (R8)(DI*1), K1, Z9
+chunks80:
+	SUBQ        $+64, R8
+	CMPQ        R8, DI
+	JGE         whole81
+	VMOVUPS.Z   (AX)(R8*1), K1, Z8
+	VMOVUPS.Z   (R9)(R8*1), K1, Z9
 	VFMADD231PS Z9, Z8, Z1
-	VMOVUPS.Z   (R9)(DI*1), K1, Z9
+	VMOVUPS.Z   (R10)(R8*1), K1, Z9
 	VFMADD231PS Z9, Z8, Z3
-	VMOVUPS.Z   (R10)(DI*1), K1, Z9
+	VMOVUPS.Z   (R11)(R8*1), K1, Z9
 	VFMADD231PS Z9, Z8, Z5
-	VMOVUPS.Z   (R11)(DI*1), K1, Z9
+	VMOVUPS.Z   (R12)(R8*1), K1, Z9
 	VFMADD231PS Z9, Z8, Z7
 
-whole82:
+whole81:
 	VADDPS        Z1, Z0, Z0
 	VADDPS        Z3, Z2, Z2
 	VADDPS        Z5, Z4, Z4
@@ -1232,78 +1211,81 @@ whole82:
 	VHADDPS       Y1, Y0, Y0
 	VEXTRACTF128  $0x01, Y0, X1
 	VADDPS        X1, X0, X1
-	VMOVD         X1, (BX)
-	VPEXTRD       $0x01, X1, (BX)(R13*1)
-	VPEXTRD       $0x02, X1, (BX)(R13*2)
-	VPEXTRD       $0x03, X1, (BX)(R14*1)
-	ADDQ          $0x04, BX
-	ADDQ          SI, R8
-	ADDQ          SI, R9
-	ADDQ          SI, R10
-	ADDQ          SI, R11
-	DECQ          R12
-	JNZ           quarters76
-	ADDQ          R14, BX
-	ANDQ          $0x03, DX
+	VMOVD         X1, (DX)
+	VPEXTRD       $0x01, X1, (DX)(SI*1)
+	VPEXTRD       $0x02, X1, (DX)(SI*2)
+	LEAQ          (SI)(SI*2), R8
+	VPEXTRD       $0x03, X1, (DX)(R8*1)
+	ADDQ          $0x04, DX
+	ADDQ          DI, R9
+	ADDQ          DI, R10
+	ADDQ          DI, R11
+	ADDQ          DI, R12
+	DECQ          BX
+	JNZ           quarters75
+	LEAQ          (SI)(SI*2), R8
+	ADDQ          R8, DX
 
-over77:
-	SUBQ SI, R11
+over76:
+	SUBQ DI, R12
 
 	// What is left, row by row.
-one62:
-	TESTQ DX, DX
-	JZ    done65
+one63:
+	MOVQ n+24(FP), BX
+	ANDQ $0x03, BX
+
+again82:
+	JZ    done66
 	TESTQ CX, CX
-	JZ    oneinorder63
-	MOVQ  rows+8(FP), DI
-	MOVL  (CX), R11
-	IMULQ stride+32(FP), R11
-	ADDQ  DI, R11
+	JZ    oneinorder64
+	MOVL  (CX), R12
+	IMULQ stride+32(FP), R12
+	ADDQ  rows+8(FP), R12
 	ADDQ  $0x04, CX
-	JMP   oneready64
+	JMP   oneready65
 
-oneinorder63:
-	ADDQ stride+32(FP), R11
+oneinorder64:
+	ADDQ stride+32(FP), R12
 
-oneready64:
+oneready65:
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
 	VPXORD Z3, Z3, Z3
-	MOVQ   $0x00000100, DI
-	CMPQ   DI, SI
+	MOVQ   $0x00000100, R8
+	CMPQ   R8, DI
 	JG     over83
 
 loop84:
-	VMOVUPS     -256(AX)(DI*1), Z4
-	VFMADD231PS -256(R11)(DI*1), Z4, Z0
-	VMOVUPS     -192(AX)(DI*1), Z4
-	VFMADD231PS -192(R11)(DI*1), Z4, Z1
-	VMOVUPS     -128(AX)(DI*1), Z4
-	VFMADD231PS -128(R11)(DI*1), Z4, Z2
-	VMOVUPS     -64(AX)(DI*1), Z4
-	VFMADD231PS -64(R11)(DI*1), Z4, Z3
-	ADDQ        $+256, DI
-	CMPQ        DI, SI
+	VMOVUPS     -256(AX)(R8*1), Z4
+	VFMADD231PS -256(R12)(R8*1), Z4, Z0
+	VMOVUPS     -192(AX)(R8*1), Z4
+	VFMADD231PS -192(R12)(R8*1), Z4, Z1
+	VMOVUPS     -128(AX)(R8*1), Z4
+	VFMADD231PS -128(R12)(R8*1), Z4, Z2
+	VMOVUPS     -64(AX)(R8*1), Z4
+	VFMADD231PS -64(R12)(R8*1), Z4, Z3
+	ADDQ        $+256, R8
+	CMPQ        R8, DI
 	JLE         loop84
 
 over83:
-	SUBQ $+256, DI
+	SUBQ $+256, R8
 
 chunk85:
-	ADDQ        $+64, DI
-	CMPQ        DI, SI
+	ADDQ        $+64, R8
+	CMPQ        R8, DI
 	JG          chunks86
-	VMOVUPS     -64(AX)(DI*1), Z4
-	VFMADD231PS -64(R11)(DI*1), Z4, Z0
+	VMOVUPS     -64(AX)(R8*1), Z4
+	VFMADD231PS -64(R12)(R8*1), Z4, Z0
 	JMP         chunk85
 
 chunks86:
-	SUBQ        $+64, DI
-	CMPQ        DI, SI
+	SUBQ        $+64, R8
+	CMPQ        R8, DI
 	JGE         whole87
-	VMOVUPS.Z   (AX)(DI*1), K1, Z4
-	VMOVUPS.Z   (R11)(DI*1), K1, Z5
+	VMOVUPS.Z   (AX)(R8*1), K1, Z4
+	VMOVUPS.Z   (R12)(R8*1), K1, Z5
 	VFMADD231PS Z5, Z4, Z3
 
 whole87:
@@ -1316,78 +1298,71 @@ whole87:
 	VADDPS        X0, X1, X0
 	VHADDPS       X0, X0, X0
 	VHADDPS       X0, X0, X0
-	VMOVD         X0, (BX)
-	ADDQ          $0x04, BX
-	DECQ          DX
-	JMP           one62
+	VMOVD         X0, (DX)
+	ADDQ          $0x04, DX
+	DECQ          BX
+	JMP           again82
 
-done65:
+done66:
 	VZEROUPPER
 	RET
 
 // func halfDotAVX512(query *float32, rows *uint16, ids *uint32, n int, stride int, out *float32)
 // Requires: AVX, AVX512BW, AVX512F, AVX512VL, MMX+
-TEXT ·halfDotAVX512(SB), $0-48
+TEXT ·halfDotAVX512(SB), $8-48
 	MOVQ  query+0(FP), AX
 	MOVQ  ids+16(FP), CX
-	MOVQ  n+24(FP), DX
-	MOVQ  out+40(FP), BX
-	MOVQ  stride+32(FP), SI
-	MOVQ  SI, DI
-	SHRQ  $0x01, DI
-	ANDQ  $0x0f, DI
-	XORQ  R8, R8
-	BTSQ  DI, R8
-	DECQ  R8
-	KMOVW R8, K1
+	MOVQ  out+40(FP), DX
+	MOVQ  stride+32(FP), DI
+	MOVQ  DI, BX
+	SHRQ  $0x01, BX
+	ANDQ  $0x0f, BX
+	XORQ  SI, SI
+	BTSQ  BX, SI
+	DECQ  SI
+	KMOVW SI, K1
+	MOVQ  n+24(FP), BX
+	SHRQ  $0x02, BX
+	MOVQ  BX, SI
+	SHLQ  $0x02, SI
 	TESTQ CX, CX
-	JZ    inorder89
+	JZ    inorder91
 
-	// Four rows of the list at once.
-four88:
-	CMPQ  DX, $0x04
-	JL    one91
-	MOVQ  rows+8(FP), DI
-	MOVL  (CX), R8
-	IMULQ stride+32(FP), R8
-	ADDQ  DI, R8
-	MOVL  4(CX), R9
-	IMULQ stride+32(FP), R9
-	ADDQ  DI, R9
-	MOVL  8(CX), R10
-	IMULQ stride+32(FP), R10
-	ADDQ  DI, R10
-	MOVL  12(CX), R11
-	IMULQ stride+32(FP), R11
-	ADDQ  DI, R11
-	CMPQ  stride+32(FP), $0x00000400
-	JL    ready90
-	MOVQ  R8, R12
-	MOVQ  R9, R13
-	MOVQ  R10, R14
-	MOVQ  R11, R15
-	CMPQ  DX, $+5
-	JL    asked96
-	MOVL  16(CX), R12
-	IMULQ stride+32(FP), R12
-	ADDQ  DI, R12
-	CMPQ  DX, $+6
-	JL    asked96
-	MOVL  20(CX), R13
-	IMULQ stride+32(FP), R13
-	ADDQ  DI, R13
-	CMPQ  DX, $+7
-	JL    asked96
-	MOVL  24(CX), R14
-	IMULQ stride+32(FP), R14
-	ADDQ  DI, R14
-	CMPQ  DX, $+8
-	JL    asked96
-	MOVL  28(CX), R15
-	IMULQ stride+32(FP), R15
-	ADDQ  DI, R15
+	// Rows of the list.
+	TESTQ BX, BX
+	JZ    one92
 
-asked96:
+quarters88:
+	MOVL   (CX), R9
+	IMULQ  stride+32(FP), R9
+	ADDQ   rows+8(FP), R9
+	MOVL   (CX)(SI*1), R10
+	IMULQ  stride+32(FP), R10
+	ADDQ   rows+8(FP), R10
+	MOVL   (CX)(SI*2), R11
+	IMULQ  stride+32(FP), R11
+	ADDQ   rows+8(FP), R11
+	LEAQ   (SI)(SI*2), R8
+	MOVL   (CX)(R8*1), R12
+	IMULQ  stride+32(FP), R12
+	ADDQ   rows+8(FP), R12
+	CMPQ   stride+32(FP), $0x00000400
+	JL     ready89
+	CMPQ   BX, $0x01
+	JE     ready89
+	MOVL   4(CX), R13
+	IMULQ  stride+32(FP), R13
+	ADDQ   rows+8(FP), R13
+	MOVL   4(CX)(SI*1), R14
+	IMULQ  stride+32(FP), R14
+	ADDQ   rows+8(FP), R14
+	MOVL   4(CX)(SI*2), R15
+	IMULQ  stride+32(FP), R15
+	ADDQ   rows+8(FP), R15
+	LEAQ   (SI)(SI*2), R8
+	MOVL   4(CX)(R8*1), BP
+	IMULQ  stride+32(FP), BP
+	ADDQ   rows+8(FP), BP
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
@@ -1396,67 +1371,61 @@ asked96:
 	VPXORD Z5, Z5, Z5
 	VPXORD Z6, Z6, Z6
 	VPXORD Z7, Z7, Z7
-	MOVQ   $0x00000040, DI
-	CMPQ   DI, SI
-	JG     over97
+	MOVQ   $0x00000040, R8
 
-asking98:
-	VMOVUPS     -128(AX)(DI*2), Z8
-	VCVTPH2PS   -64(R8)(DI*1), Z9
+asking97:
+	VMOVUPS     -128(AX)(R8*2), Z8
+	VCVTPH2PS   -64(R9)(R8*1), Z9
 	VFMADD231PS Z9, Z8, Z0
-	VCVTPH2PS   -64(R9)(DI*1), Z9
+	VCVTPH2PS   -64(R10)(R8*1), Z9
 	VFMADD231PS Z9, Z8, Z2
-	VCVTPH2PS   -64(R10)(DI*1), Z9
+	VCVTPH2PS   -64(R11)(R8*1), Z9
 	VFMADD231PS Z9, Z8, Z4
-	VCVTPH2PS   -64(R11)(DI*1), Z9
+	VCVTPH2PS   -64(R12)(R8*1), Z9
 	VFMADD231PS Z9, Z8, Z6
-	PREFETCHT0  -64(R12)(DI*1)
-	PREFETCHT0  -64(R13)(DI*1)
-	PREFETCHT0  -64(R14)(DI*1)
-	PREFETCHT0  -64(R15)(DI*1)
-	VMOVUPS     -64(AX)(DI*2), Z8
-	VCVTPH2PS   -32(R8)(DI*1), Z9
+	PREFETCHT0  -64(R13)(R8*1)
+	PREFETCHT0  -64(R14)(R8*1)
+	PREFETCHT0  -64(R15)(R8*1)
+	PREFETCHT0  -64(BP)(R8*1)
+	VMOVUPS     -64(AX)(R8*2), Z8
+	VCVTPH2PS   -32(R9)(R8*1), Z9
 	VFMADD231PS Z9, Z8, Z1
-	VCVTPH2PS   -32(R9)(DI*1), Z9
+	VCVTPH2PS   -32(R10)(R8*1), Z9
 	VFMADD231PS Z9, Z8, Z3
-	VCVTPH2PS   -32(R10)(DI*1), Z9
+	VCVTPH2PS   -32(R11)(R8*1), Z9
 	VFMADD231PS Z9, Z8, Z5
-	VCVTPH2PS   -32(R11)(DI*1), Z9
+	VCVTPH2PS   -32(R12)(R8*1), Z9
 	VFMADD231PS Z9, Z8, Z7
-	ADDQ        $+64, DI
-	CMPQ        DI, SI
-	JG          over97
-	CMPQ        DI, $0x00000200
-	JLE         asking98
+	ADDQ        $+64, R8
+	CMPQ        R8, $0x00000200
+	JLE         asking97
 
-loop99:
-	VMOVUPS     -128(AX)(DI*2), Z8
-	VCVTPH2PS   -64(R8)(DI*1), Z9
+loop98:
+	VMOVUPS     -128(AX)(R8*2), Z8
+	VCVTPH2PS   -64(R9)(R8*1), Z9
 	VFMADD231PS Z9, Z8, Z0
-	VCVTPH2PS   -64(R9)(DI*1), Z9
+	VCVTPH2PS   -64(R10)(R8*1), Z9
 	VFMADD231PS Z9, Z8, Z2
-	VCVTPH2PS   -64(R10)(DI*1), Z9
+	VCVTPH2PS   -64(R11)(R8*1), Z9
 	VFMADD231PS Z9, Z8, Z4
-	VCVTPH2PS   -64(R11)(DI*1), Z9
+	VCVTPH2PS   -64(R12)(R8*1), Z9
 	VFMADD231PS Z9, Z8, Z6
-	VMOVUPS     -64(AX)(DI*2), Z8
-	VCVTPH2PS   -32(R8)(DI*1), Z9
+	VMOVUPS     -64(AX)(R8*2), Z8
+	VCVTPH2PS   -32(R9)(R8*1), Z9
 	VFMADD231PS Z9, Z8, Z1
-	VCVTPH2PS   -32(R9)(DI*1), Z9
+	VCVTPH2PS   -32(R10)(R8*1), Z9
 	VFMADD231PS Z9, Z8, Z3
-	VCVTPH2PS   -32(R10)(DI*1), Z9
+	VCVTPH2PS   -32(R11)(R8*1), Z9
 	VFMADD231PS Z9, Z8, Z5
-	VCVTPH2PS   -32(R11)(DI*1), Z9
+	VCVTPH2PS   -32(R12)(R8*1), Z9
 	VFMADD231PS Z9, Z8, Z7
-	ADDQ        $+64, DI
-	CMPQ        DI, SI
-	JLE         loop99
+	ADDQ        $+64, R8
+	CMPQ        R8, DI
+	JLE         loop98
+	SUBQ        $+64, R8
+	JMP         summed90
 
-over97:
-	SUBQ $+64, DI
-	JMP  summed95
-
-ready90:
+ready89:
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
@@ -1465,71 +1434,71 @@ ready90:
 	VPXORD Z5, Z5, Z5
 	VPXORD Z6, Z6, Z6
 	VPXORD Z7, Z7, Z7
-	MOVQ   $0x00000040, DI
-	CMPQ   DI, SI
-	JG     over100
+	MOVQ   $0x00000040, R8
+	CMPQ   R8, DI
+	JG     over99
 
-loop101:
-	VMOVUPS     -128(AX)(DI*2), Z8
-	VCVTPH2PS   -64(R8)(DI*1), Z9
+loop100:
+	VMOVUPS     -128(AX)(R8*2), Z8
+	VCVTPH2PS   -64(R9)(R8*1), Z9
 	VFMADD231PS Z9, Z8, Z0
-	VCVTPH2PS   -64(R9)(DI*1), Z9
+	VCVTPH2PS   -64(R10)(R8*1), Z9
 	VFMADD231PS Z9, Z8, Z2
-	VCVTPH2PS   -64(R10)(DI*1), Z9
+	VCVTPH2PS   -64(R11)(R8*1), Z9
 	VFMADD231PS Z9, Z8, Z4
-	VCVTPH2PS   -64(R11)(DI*1), Z9
+	VCVTPH2PS   -64(R12)(R8*1), Z9
 	VFMADD231PS Z9, Z8, Z6
-	VMOVUPS     -64(AX)(DI*2), Z8
-	VCVTPH2PS   -32(R8)(DI*1), Z9
+	VMOVUPS     -64(AX)(R8*2), Z8
+	VCVTPH2PS   -32(R9)(R8*1), Z9
 	VFMADD231PS Z9, Z8, Z1
-	VCVTPH2PS   -32(R9)(DI*1), Z9
+	VCVTPH2PS   -32(R10)(R8*1), Z9
 	VFMADD231PS Z9, Z8, Z3
-	VCVTPH2PS   -32(R10)(DI*1), Z9
+	VCVTPH2PS   -32(R11)(R8*1), Z9
 	VFMADD231PS Z9, Z8, Z5
-	VCVTPH2PS   -32(R11)(DI*1), Z9
+	VCVTPH2PS   -32(R12)(R8*1), Z9
 	VFMADD231PS Z9, Z8, Z7
-	ADDQ        $+64, DI
-	CMPQ        DI, SI
-	JLE         loop101
+	ADDQ        $+64, R8
+	CMPQ        R8, DI
+	JLE         loop100
 
-over100:
-	SUBQ $+64, DI
+over99:
+	SUBQ $+64, R8
 
-summed95:
-chunk102:
-	ADDQ        $+32, DI
-	CMPQ        DI, SI
-	JG          chunks103
-	VMOVUPS     -64(AX)(DI*2), Z8
-	VCVTPH2PS   -32(R8)(DI*1), Z9
+summed90:
+chunk101:
+	ADDQ        $+32, R8
+	CMPQ        R8, DI
+	JG          chunks102
+	VMOVUPS     -64(AX)(R8*2), Z8
+	VCVTPH2PS   -32(R9)(R8*1), Z9
 	VFMADD231PS Z9, Z8, Z0
-	VCVTPH2PS   -32(R9)(DI*1), Z9
+	VCVTPH2PS   -32(R10)(R8*1), Z9
 	VFMADD231PS Z9, Z8, Z2
-	VCVTPH2PS   -32(R10)(DI*1), Z9
+	VCVTPH2PS   -32(R11)(R8*1), Z9
 	VFMADD231PS Z9, Z8, Z4
-	VCVTPH2PS   -32(R11)(DI*1), Z9
+	VCVTPH2PS   -32(R12)(R8*1), Z9
 	VFMADD231PS Z9, Z8, Z6
-	JMP         chunk102
+	JMP         chunk101
 
-chunks103:
-	SUBQ        $+32, DI
-	CMPQ        DI, SI
-	JGE         whole104
-	VMOVUPS.Z   (AX)(DI*2), K1, Z8
-	VMOVDQU16.Z (R8)(DI*1), K1, Y9
+chunks102:
+	SUBQ        $+32, R8
+	CMPQ        R8, DI
+	JGE         whole103
+	VMOVUPS.Z   (AX)(R8*2), K1, Z8
+	VMOVDQU16.Z (R9)(R8*1), K1, Y9
 	VCVTPH2PS   Y9, Z9
 	VFMADD231PS Z9, Z8, Z1
-	VMOVDQU16.Z (R9)(DI*1), K1, Y9
+	VMOVDQU16.Z (R10)(R8*1), K1, Y9
 	VCVTPH2PS   Y9, Z9
 	VFMADD231PS Z9, Z8, Z3
-	VMOVDQU16.Z (R10)(DI*1), K1, Y9
+	VMOVDQU16.Z (R11)(R8*1), K1, Y9
 	VCVTPH2PS   Y9, Z9
 	VFMADD231PS Z9, Z8, Z5
-	VMOVDQU16.Z (R11)(DI*1), K1, Y9
+	VMOVDQU16.Z (R12)(R8*1), K1, Y9
 	VCVTPH2PS   Y9, Z9
 	VFMADD231PS Z9, Z8, Z7
 
-whole104:
+whole103:
 	VADDPS        Z1, Z0, Z0
 	VADDPS        Z3, Z2, Z2
 	VADDPS        Z5, Z4, Z4
@@ -1547,29 +1516,33 @@ whole104:
 	VHADDPS       Y1, Y0, Y0
 	VEXTRACTF128  $0x01, Y0, X1
 	VADDPS        X1, X0, X1
-	VMOVDQU       X1, (BX)
-	ADDQ          $0x10, BX
-	SUBQ          $0x04, DX
-	ADDQ          $0x10, CX
-	JMP           four88
+	VMOVD         X1, (DX)
+	VPEXTRD       $0x01, X1, (DX)(SI*1)
+	VPEXTRD       $0x02, X1, (DX)(SI*2)
+	LEAQ          (SI)(SI*2), R8
+	VPEXTRD       $0x03, X1, (DX)(R8*1)
+	ADDQ          $0x04, DX
+	ADDQ          $0x04, CX
+	DECQ          BX
+	JNZ           quarters88
+	LEAQ          (SI)(SI*2), R8
+	ADDQ          R8, CX
+	ADDQ          R8, DX
+	JMP           one92
 
 	// Rows in order.
-inorder89:
-	MOVQ  rows+8(FP), R11
-	MOVQ  DX, R12
-	SHRQ  $0x02, R12
-	JZ    over106
-	MOVQ  R12, R13
-	IMULQ SI, R13
-	MOVQ  R11, R8
-	LEAQ  (R8)(R13*1), R9
-	LEAQ  (R9)(R13*1), R10
-	LEAQ  (R10)(R13*1), R11
-	MOVQ  R12, R13
-	SHLQ  $0x02, R13
-	LEAQ  (R13)(R13*2), R14
+inorder91:
+	MOVQ  rows+8(FP), R12
+	TESTQ BX, BX
+	JZ    over105
+	MOVQ  BX, R8
+	IMULQ DI, R8
+	MOVQ  R12, R9
+	LEAQ  (R9)(R8*1), R10
+	LEAQ  (R10)(R8*1), R11
+	LEAQ  (R11)(R8*1), R12
 
-quarters105:
+quarters104:
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
@@ -1578,70 +1551,70 @@ quarters105:
 	VPXORD Z5, Z5, Z5
 	VPXORD Z6, Z6, Z6
 	VPXORD Z7, Z7, Z7
-	MOVQ   $0x00000040, DI
-	CMPQ   DI, SI
-	JG     over107
+	MOVQ   $0x00000040, R8
+	CMPQ   R8, DI
+	JG     over106
 
-loop108:
-	VMOVUPS     -128(AX)(DI*2), Z8
-	VCVTPH2PS   -64(R8)(DI*1), Z9
+loop107:
+	VMOVUPS     -128(AX)(R8*2), Z8
+	VCVTPH2PS   -64(R9)(R8*1), Z9
 	VFMADD231PS Z9, Z8, Z0
-	VCVTPH2PS   -64(R9)(DI*1), Z9
+	VCVTPH2PS   -64(R10)(R8*1), Z9
 	VFMADD231PS Z9, Z8, Z2
-	VCVTPH2PS   -64(R10)(DI*1), Z9
+	VCVTPH2PS   -64(R11)(R8*1), Z9
 	VFMADD231PS Z9, Z8, Z4
-	VCVTPH2PS   -64(R11)(DI*1), Z9
+	VCVTPH2PS   -64(R12)(R8*1), Z9
 	VFMADD231PS Z9, Z8, Z6
-	VMOVUPS     -64(AX)(DI*2), Z8
-	VCVTPH2PS   -32(R8)(DI*1), Z9
+	VMOVUPS     -64(AX)(R8*2), Z8
+	VCVTPH2PS   -32(R9)(R8*1), Z9
 	VFMADD231PS Z9, Z8, Z1
-	VCVTPH2PS   -32(R9)(DI*1), Z9
+	VCVTPH2PS   -32(R10)(R8*1), Z9
 	VFMADD231PS Z9, Z8, Z3
-	VCVTPH2PS   -32(R10)(DI*1), Z9
+	VCVTPH2PS   -32(R11)(R8*1), Z9
 	VFMADD231PS Z9, Z8, Z5
-	VCVTPH2PS   -32(R11)(DI*1), Z9
+	VCVTPH2PS   -32(R12)(R8*1), Z9
 	VFMADD231PS Z9, Z8, Z7
-	ADDQ        $+64, DI
-	CMPQ        DI, SI
-	JLE         loop108
+	ADDQ        $+64, R8
+	CMPQ        R8, DI
+	JLE         loop107
 
-over107:
-	SUBQ $+64, DI
+over106:
+	SUBQ $+64, R8
 
-chunk109:
-	ADDQ        $+32, DI
-	CMPQ        DI, SI
-	JG          chunks110
-	VMOVUPS     -64(AX)(DI*2), Z8
-	VCVTPH2PS   -32(R8)(DI*1), Z9
+chunk108:
+	ADDQ        $+32, R8
+	CMPQ        R8, DI
+	JG          chunks109
+	VMOVUPS     -64(AX)(R8*2), Z8
+	VCVTPH2PS   -32(R9)(R8*1), Z9
 	VFMADD231PS Z9, Z8, Z0
-	VCVTPH2PS   -32(R9)(DI*1), Z9
+	VCVTPH2PS   -32(R10)(R8*1), Z9
 	VFMADD231PS Z9, Z8, Z2
-	VCVTPH2PS   -32(R10)(DI*1), Z9
+	VCVTPH2PS   -32(R11)(R8*1), Z9
 	VFMADD231PS Z9, Z8, Z4
-	VCVTPH2PS   -32(R11)(DI*1), Z9
+	VCVTPH2PS   -32(R12)(R8*1), Z9
 	VFMADD231PS Z9, Z8, Z6
-	JMP         chunk109
+	JMP         chunk108
 
-chunks110:
-	SUBQ        $+32, DI
-	CMPQ        DI, SI
-	JGE         whole111
-	VMOVUPS.Z   (AX)(DI*2), K1, Z8
-	VMOVDQU16.Z (R8)(DI*1), K1, Y9
+chunks109:
+	SUBQ        $+32, R8
+	CMPQ        R8, DI
+	JGE         whole110
+	VMOVUPS.Z   (AX)(R8*2), K1, Z8
+	VMOVDQU16.Z (R9)(R8*1), K1, Y9
 	VCVTPH2PS   Y9, Z9
 	VFMADD231PS Z9, Z8, Z1
-	VMOVDQU16.Z (R9)(DI*1), K1, Y9
+	VMOVDQU16.Z (R10)(R8*1), K1, Y9
 	VCVTPH2PS   Y9, Z9
 	VFMADD231PS Z9, Z8, Z3
-	VMOVDQU16.Z (R10)(DI*1), K1, Y9
+	VMOVDQU16.Z (R11)(R8*1), K1, Y9
 	VCVTPH2PS   Y9, Z9
 	VFMADD231PS Z9, Z8, Z5
-	VMOVDQU16.Z (R11)(DI*1), K1, Y9
+	VMOVDQU16.Z (R12)(R8*1), K1, Y9
 	VCVTPH2PS   Y9, Z9
 	VFMADD231PS Z9, Z8, Z7
 
-whole111:
+whole110:
 	VADDPS        Z1, Z0, Z0
 	VADDPS        Z3, Z2, Z2
 	VADDPS        Z5, Z4, Z4
@@ -1659,83 +1632,86 @@ whole111:
 	VHADDPS       Y1, Y0, Y0
 	VEXTRACTF128  $0x01, Y0, X1
 	VADDPS        X1, X0, X1
-	VMOVD         X1, (BX)
-	VPEXTRD       $0x01, X1, (BX)(R13*1)
-	VPEXTRD       $0x02, X1, (BX)(R13*2)
-	VPEXTRD       $0x03, X1, (BX)(R14*1)
-	ADDQ          $0x04, BX
-	ADDQ          SI, R8
-	ADDQ          SI, R9
-	ADDQ          SI, R10
-	ADDQ          SI, R11
-	DECQ          R12
-	JNZ           quarters105
-	ADDQ          R14, BX
-	ANDQ          $0x03, DX
+	VMOVD         X1, (DX)
+	VPEXTRD       $0x01, X1, (DX)(SI*1)
+	VPEXTRD       $0x02, X1, (DX)(SI*2)
+	LEAQ          (SI)(SI*2), R8
+	VPEXTRD       $0x03, X1, (DX)(R8*1)
+	ADDQ          $0x04, DX
+	ADDQ          DI, R9
+	ADDQ          DI, R10
+	ADDQ          DI, R11
+	ADDQ          DI, R12
+	DECQ          BX
+	JNZ           quarters104
+	LEAQ          (SI)(SI*2), R8
+	ADDQ          R8, DX
 
-over106:
-	SUBQ SI, R11
+over105:
+	SUBQ DI, R12
 
 	// What is left, row by row.
-one91:
-	TESTQ DX, DX
-	JZ    done94
+one92:
+	MOVQ n+24(FP), BX
+	ANDQ $0x03, BX
+
+again111:
+	JZ    done95
 	TESTQ CX, CX
-	JZ    oneinorder92
-	MOVQ  rows+8(FP), DI
-	MOVL  (CX), R11
-	IMULQ stride+32(FP), R11
-	ADDQ  DI, R11
+	JZ    oneinorder93
+	MOVL  (CX), R12
+	IMULQ stride+32(FP), R12
+	ADDQ  rows+8(FP), R12
 	ADDQ  $0x04, CX
-	JMP   oneready93
+	JMP   oneready94
 
-oneinorder92:
-	ADDQ stride+32(FP), R11
+oneinorder93:
+	ADDQ stride+32(FP), R12
 
-oneready93:
+oneready94:
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
 	VPXORD Z3, Z3, Z3
-	MOVQ   $0x00000080, DI
-	CMPQ   DI, SI
+	MOVQ   $0x00000080, R8
+	CMPQ   R8, DI
 	JG     over112
 
 loop113:
-	VMOVUPS     -256(AX)(DI*2), Z4
-	VCVTPH2PS   -128(R11)(DI*1), Z5
+	VMOVUPS     -256(AX)(R8*2), Z4
+	VCVTPH2PS   -128(R12)(R8*1), Z5
 	VFMADD231PS Z5, Z4, Z0
-	VMOVUPS     -192(AX)(DI*2), Z4
-	VCVTPH2PS   -96(R11)(DI*1), Z5
+	VMOVUPS     -192(AX)(R8*2), Z4
+	VCVTPH2PS   -96(R12)(R8*1), Z5
 	VFMADD231PS Z5, Z4, Z1
-	VMOVUPS     -128(AX)(DI*2), Z4
-	VCVTPH2PS   -64(R11)(DI*1), Z5
+	VMOVUPS     -128(AX)(R8*2), Z4
+	VCVTPH2PS   -64(R12)(R8*1), Z5
 	VFMADD231PS Z5, Z4, Z2
-	VMOVUPS     -64(AX)(DI*2), Z4
-	VCVTPH2PS   -32(R11)(DI*1), Z5
+	VMOVUPS     -64(AX)(R8*2), Z4
+	VCVTPH2PS   -32(R12)(R8*1), Z5
 	VFMADD231PS Z5, Z4, Z3
-	ADDQ        $+128, DI
-	CMPQ        DI, SI
+	ADDQ        $+128, R8
+	CMPQ        R8, DI
 	JLE         loop113
 
 over112:
-	SUBQ $+128, DI
+	SUBQ $+128, R8
 
 chunk114:
-	ADDQ        $+32, DI
-	CMPQ        DI, SI
+	ADDQ        $+32, R8
+	CMPQ        R8, DI
 	JG          chunks115
-	VMOVUPS     -64(AX)(DI*2), Z4
-	VCVTPH2PS   -32(R11)(DI*1), Z5
+	VMOVUPS     -64(AX)(R8*2), Z4
+	VCVTPH2PS   -32(R12)(R8*1), Z5
 	VFMADD231PS Z5, Z4, Z0
 	JMP         chunk114
 
 chunks115:
-	SUBQ        $+32, DI
-	CMPQ        DI, SI
+	SUBQ        $+32, R8
+	CMPQ        R8, DI
 	JGE         whole116
-	VMOVUPS.Z   (AX)(DI*2), K1, Z4
-	VMOVDQU16.Z (R11)(DI*1), K1, Y5
+	VMOVUPS.Z   (AX)(R8*2), K1, Z4
+	VMOVDQU16.Z (R12)(R8*1), K1, Y5
 	VCVTPH2PS   Y5, Z5
 	VFMADD231PS Z5, Z4, Z3
 
@@ -1749,80 +1725,73 @@ whole116:
 	VADDPS        X0, X1, X0
 	VHADDPS       X0, X0, X0
 	VHADDPS       X0, X0, X0
-	VMOVD         X0, (BX)
-	ADDQ          $0x04, BX
-	DECQ          DX
-	JMP           one91
+	VMOVD         X0, (DX)
+	ADDQ          $0x04, DX
+	DECQ          BX
+	JMP           again111
 
-done94:
+done95:
 	VZEROUPPER
 	RET
 
 // func l1AVX512(query *float32, rows *float32, ids *uint32, n int, stride int, out *float32)
 // Requires: AVX, AVX512F, MMX+
-TEXT ·l1AVX512(SB), $0-48
+TEXT ·l1AVX512(SB), $8-48
 	MOVQ       query+0(FP), AX
 	MOVQ       ids+16(FP), CX
-	MOVQ       n+24(FP), DX
-	MOVQ       out+40(FP), BX
-	MOVQ       stride+32(FP), SI
-	MOVQ       SI, DI
-	SHRQ       $0x02, DI
-	ANDQ       $0x0f, DI
-	XORQ       R8, R8
-	BTSQ       DI, R8
-	DECQ       R8
-	KMOVW      R8, K1
+	MOVQ       out+40(FP), DX
+	MOVQ       stride+32(FP), DI
+	MOVQ       DI, BX
+	SHRQ       $0x02, BX
+	ANDQ       $0x0f, BX
+	XORQ       SI, SI
+	BTSQ       BX, SI
+	DECQ       SI
+	KMOVW      SI, K1
 	VPTERNLOGD $0xff, Z0, Z0, Z0
 	VPSRLD     $0x01, Z0, Z0
+	MOVQ       n+24(FP), BX
+	SHRQ       $0x02, BX
+	MOVQ       BX, SI
+	SHLQ       $0x02, SI
 	TESTQ      CX, CX
-	JZ         inorder118
+	JZ         inorder120
 
-	// Four rows of the list at once.
-four117:
-	CMPQ  DX, $0x04
-	JL    one120
-	MOVQ  rows+8(FP), DI
-	MOVL  (CX), R8
-	IMULQ stride+32(FP), R8
-	ADDQ  DI, R8
-	MOVL  4(CX), R9
-	IMULQ stride+32(FP), R9
-	ADDQ  DI, R9
-	MOVL  8(CX), R10
-	IMULQ stride+32(FP), R10
-	ADDQ  DI, R10
-	MOVL  12(CX), R11
-	IMULQ stride+32(FP), R11
-	ADDQ  DI, R11
-	CMPQ  stride+32(FP), $0x00000400
-	JL    ready119
-	MOVQ  R8, R12
-	MOVQ  R9, R13
-	MOVQ  R10, R14
-	MOVQ  R11, R15
-	CMPQ  DX, $+5
-	JL    asked125
-	MOVL  16(CX), R12
-	IMULQ stride+32(FP), R12
-	ADDQ  DI, R12
-	CMPQ  DX, $+6
-	JL    asked125
-	MOVL  20(CX), R13
-	IMULQ stride+32(FP), R13
-	ADDQ  DI, R13
-	CMPQ  DX, $+7
-	JL    asked125
-	MOVL  24(CX), R14
-	IMULQ stride+32(FP), R14
-	ADDQ  DI, R14
-	CMPQ  DX, $+8
-	JL    asked125
-	MOVL  28(CX), R15
-	IMULQ stride+32(FP), R15
-	ADDQ  DI, R15
+	// Rows of the list.
+	TESTQ BX, BX
+	JZ    one121
 
-asked125:
+quarters117:
+	MOVL   (CX), R9
+	IMULQ  stride+32(FP), R9
+	ADDQ   rows+8(FP), R9
+	MOVL   (CX)(SI*1), R10
+	IMULQ  stride+32(FP), R10
+	ADDQ   rows+8(FP), R10
+	MOVL   (CX)(SI*2), R11
+	IMULQ  stride+32(FP), R11
+	ADDQ   rows+8(FP), R11
+	LEAQ   (SI)(SI*2), R8
+	MOVL   (CX)(R8*1), R12
+	IMULQ  stride+32(FP), R12
+	ADDQ   rows+8(FP), R12
+	CMPQ   stride+32(FP), $0x00000400
+	JL     ready118
+	CMPQ   BX, $0x01
+	JE     ready118
+	MOVL   4(CX), R13
+	IMULQ  stride+32(FP), R13
+	ADDQ   rows+8(FP), R13
+	MOVL   4(CX)(SI*1), R14
+	IMULQ  stride+32(FP), R14
+	ADDQ   rows+8(FP), R14
+	MOVL   4(CX)(SI*2), R15
+	IMULQ  stride+32(FP), R15
+	ADDQ   rows+8(FP), R15
+	LEAQ   (SI)(SI*2), R8
+	MOVL   4(CX)(R8*1), BP
+	IMULQ  stride+32(FP), BP
+	ADDQ   rows+8(FP), BP
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
 	VPXORD Z3, Z3, Z3
@@ -1831,103 +1800,97 @@ asked125:
 	VPXORD Z6, Z6, Z6
 	VPXORD Z7, Z7, Z7
 	VPXORD Z8, Z8, Z8
-	MOVQ   $0x00000080, DI
-	CMPQ   DI, SI
-	JG     over126
+	MOVQ   $0x00000080, R8
 
-asking127:
-	VMOVUPS    -128(AX)(DI*1), Z9
-	VMOVUPS    -128(R8)(DI*1), Z10
+asking126:
+	VMOVUPS    -128(AX)(R8*1), Z9
+	VMOVUPS    -128(R9)(R8*1), Z10
 	VSUBPS     Z10, Z9, Z10
 	VPANDD     Z0, Z10, Z10
 	VADDPS     Z10, Z1, Z1
-	VMOVUPS    -128(R9)(DI*1), Z10
+	VMOVUPS    -128(R10)(R8*1), Z10
 	VSUBPS     Z10, Z9, Z10
 	VPANDD     Z0, Z10, Z10
 	VADDPS     Z10, Z3, Z3
-	VMOVUPS    -128(R10)(DI*1), Z10
+	VMOVUPS    -128(R11)(R8*1), Z10
 	VSUBPS     Z10, Z9, Z10
 	VPANDD     Z0, Z10, Z10
 	VADDPS     Z10, Z5, Z5
-	VMOVUPS    -128(R11)(DI*1), Z10
+	VMOVUPS    -128(R12)(R8*1), Z10
 	VSUBPS     Z10, Z9, Z10
 	VPANDD     Z0, Z10, Z10
 	VADDPS     Z10, Z7, Z7
-	PREFETCHT0 -128(R12)(DI*1)
-	PREFETCHT0 -128(R13)(DI*1)
-	PREFETCHT0 -128(R14)(DI*1)
-	PREFETCHT0 -128(R15)(DI*1)
-	VMOVUPS    -64(AX)(DI*1), Z9
-	VMOVUPS    -64(R8)(DI*1), Z10
+	PREFETCHT0 -128(R13)(R8*1)
+	PREFETCHT0 -128(R14)(R8*1)
+	PREFETCHT0 -128(R15)(R8*1)
+	PREFETCHT0 -128(BP)(R8*1)
+	VMOVUPS    -64(AX)(R8*1), Z9
+	VMOVUPS    -64(R9)(R8*1), Z10
 	VSUBPS     Z10, Z9, Z10
 	VPANDD     Z0, Z10, Z10
 	VADDPS     Z10, Z2, Z2
-	VMOVUPS    -64(R9)(DI*1), Z10
+	VMOVUPS    -64(R10)(R8*1), Z10
 	VSUBPS     Z10, Z9, Z10
 	VPANDD     Z0, Z10, Z10
 	VADDPS     Z10, Z4, Z4
-	VMOVUPS    -64(R10)(DI*1), Z10
+	VMOVUPS    -64(R11)(R8*1), Z10
 	VSUBPS     Z10, Z9, Z10
 	VPANDD     Z0, Z10, Z10
 	VADDPS     Z10, Z6, Z6
-	VMOVUPS    -64(R11)(DI*1), Z10
+	VMOVUPS    -64(R12)(R8*1), Z10
 	VSUBPS     Z10, Z9, Z10
 	VPANDD     Z0, Z10, Z10
 	VADDPS     Z10, Z8, Z8
-	PREFETCHT0 -64(R12)(DI*1)
-	PREFETCHT0 -64(R13)(DI*1)
-	PREFETCHT0 -64(R14)(DI*1)
-	PREFETCHT0 -64(R15)(DI*1)
-	ADDQ       $+128, DI
-	CMPQ       DI, SI
-	JG         over126
-	CMPQ       DI, $0x00000200
-	JLE        asking127
+	PREFETCHT0 -64(R13)(R8*1)
+	PREFETCHT0 -64(R14)(R8*1)
+	PREFETCHT0 -64(R15)(R8*1)
+	PREFETCHT0 -64(BP)(R8*1)
+	ADDQ       $+128, R8
+	CMPQ       R8, $0x00000200
+	JLE        asking126
 
-loop128:
-	VMOVUPS -128(AX)(DI*1), Z9
-	VMOVUPS -128(R8)(DI*1), Z10
+loop127:
+	VMOVUPS -128(AX)(R8*1), Z9
+	VMOVUPS -128(R9)(R8*1), Z10
 	VSUBPS  Z10, Z9, Z10
 	VPANDD  Z0, Z10, Z10
 	VADDPS  Z10, Z1, Z1
-	VMOVUPS -128(R9)(DI*1), Z10
+	VMOVUPS -128(R10)(R8*1), Z10
 	VSUBPS  Z10, Z9, Z10
 	VPANDD  Z0, Z10, Z10
 	VADDPS  Z10, Z3, Z3
-	VMOVUPS -128(R10)(DI*1), Z10
+	VMOVUPS -128(R11)(R8*1), Z10
 	VSUBPS  Z10, Z9, Z10
 	VPANDD  Z0, Z10, Z10
 	VADDPS  Z10, Z5, Z5
-	VMOVUPS -128(R11)(DI*1), Z10
+	VMOVUPS -128(R12)(R8*1), Z10
 	VSUBPS  Z10, Z9, Z10
 	VPANDD  Z0, Z10, Z10
 	VADDPS  Z10, Z7, Z7
-	VMOVUPS -64(AX)(DI*1), Z9
-	VMOVUPS -64(R8)(DI*1), Z10
+	VMOVUPS -64(AX)(R8*1), Z9
+	VMOVUPS -64(R9)(R8*1), Z10
 	VSUBPS  Z10, Z9, Z10
 	VPANDD  Z0, Z10, Z10
 	VADDPS  Z10, Z2, Z2
-	VMOVUPS -64(R9)(DI*1), Z10
+	VMOVUPS -64(R10)(R8*1), Z10
 	VSUBPS  Z10, Z9, Z10
 	VPANDD  Z0, Z10, Z10
 	VADDPS  Z10, Z4, Z4
-	VMOVUPS -64(R10)(DI*1), Z10
+	VMOVUPS -64(R11)(R8*1), Z10
 	VSUBPS  Z10, Z9, Z10
 	VPANDD  Z0, Z10, Z10
 	VADDPS  Z10, Z6, Z6
-	VMOVUPS -64(R11)(DI*1), Z10
+	VMOVUPS -64(R12)(R8*1), Z10
 	VSUBPS  Z10, Z9, Z10
 	VPANDD  Z0, Z10, Z10
 	VADDPS  Z10, Z8, Z8
-	ADDQ    $+128, DI
-	CMPQ    DI, SI
-	JLE     loop128
+	ADDQ    $+128, R8
+	CMPQ    R8, DI
+	JLE     loop127
+	SUBQ    $+128, R8
+	JMP     summed119
 
-over126:
-	SUBQ $+128, DI
-	JMP  summed124
-
-ready119:
+ready118:
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
 	VPXORD Z3, Z3, Z3
@@ -1936,99 +1899,99 @@ ready119:
 	VPXORD Z6, Z6, Z6
 	VPXORD Z7, Z7, Z7
 	VPXORD Z8, Z8, Z8
-	MOVQ   $0x00000080, DI
-	CMPQ   DI, SI
-	JG     over129
+	MOVQ   $0x00000080, R8
+	CMPQ   R8, DI
+	JG     over128
 
-loop130:
-	VMOVUPS -128(AX)(DI*1), Z9
-	VMOVUPS -128(R8)(DI*1), Z10
+loop129:
+	VMOVUPS -128(AX)(R8*1), Z9
+	VMOVUPS -128(R9)(R8*1), Z10
 	VSUBPS  Z10, Z9, Z10
 	VPANDD  Z0, Z10, Z10
 	VADDPS  Z10, Z1, Z1
-	VMOVUPS -128(R9)(DI*1), Z10
+	VMOVUPS -128(R10)(R8*1), Z10
 	VSUBPS  Z10, Z9, Z10
 	VPANDD  Z0, Z10, Z10
 	VADDPS  Z10, Z3, Z3
-	VMOVUPS -128(R10)(DI*1), Z10
+	VMOVUPS -128(R11)(R8*1), Z10
 	VSUBPS  Z10, Z9, Z10
 	VPANDD  Z0, Z10, Z10
 	VADDPS  Z10, Z5, Z5
-	VMOVUPS -128(R11)(DI*1), Z10
+	VMOVUPS -128(R12)(R8*1), Z10
 	VSUBPS  Z10, Z9, Z10
 	VPANDD  Z0, Z10, Z10
 	VADDPS  Z10, Z7, Z7
-	VMOVUPS -64(AX)(DI*1), Z9
-	VMOVUPS -64(R8)(DI*1), Z10
+	VMOVUPS -64(AX)(R8*1), Z9
+	VMOVUPS -64(R9)(R8*1), Z10
 	VSUBPS  Z10, Z9, Z10
 	VPANDD  Z0, Z10, Z10
 	VADDPS  Z10, Z2, Z2
-	VMOVUPS -64(R9)(DI*1), Z10
+	VMOVUPS -64(R10)(R8*1), Z10
 	VSUBPS  Z10, Z9, Z10
 	VPANDD  Z0, Z10, Z10
 	VADDPS  Z10, Z4, Z4
-	VMOVUPS -64(R10)(DI*1), Z10
+	VMOVUPS -64(R11)(R8*1), Z10
 	VSUBPS  Z10, Z9, Z10
 	VPANDD  Z0, Z10, Z10
 	VADDPS  Z10, Z6, Z6
-	VMOVUPS -64(R11)(DI*1), Z10
+	VMOVUPS -64(R12)(R8*1), Z10
 	VSUBPS  Z10, Z9, Z10
 	VPANDD  Z0, Z10, Z10
 	VADDPS  Z10, Z8, Z8
-	ADDQ    $+128, DI
-	CMPQ    DI, SI
-	JLE     loop130
+	ADDQ    $+128, R8
+	CMPQ    R8, DI
+	JLE     loop129
 
-over129:
-	SUBQ $+128, DI
+over128:
+	SUBQ $+128, R8
 
-summed124:
-chunk131:
-	ADDQ    $+64, DI
-	CMPQ    DI, SI
-	JG      chunks132
-	VMOVUPS -64(AX)(DI*1), Z9
-	VMOVUPS -64(R8)(DI*1), Z10
+summed119:
+chunk130:
+	ADDQ    $+64, R8
+	CMPQ    R8, DI
+	JG      chunks131
+	VMOVUPS -64(AX)(R8*1), Z9
+	VMOVUPS -64(R9)(R8*1), Z10
 	VSUBPS  Z10, Z9, Z10
 	VPANDD  Z0, Z10, Z10
 	VADDPS  Z10, Z1, Z1
-	VMOVUPS -64(R9)(DI*1), Z10
+	VMOVUPS -64(R10)(R8*1), Z10
 	VSUBPS  Z10, Z9, Z10
 	VPANDD  Z0, Z10, Z10
 	VADDPS  Z10, Z3, Z3
-	VMOVUPS -64(R10)(DI*1), Z10
+	VMOVUPS -64(R11)(R8*1), Z10
 	VSUBPS  Z10, Z9, Z10
 	VPANDD  Z0, Z10, Z10
 	VADDPS  Z10, Z5, Z5
-	VMOVUPS -64(R11)(DI*1), Z10
+	VMOVUPS -64(R12)(R8*1), Z10
 	VSUBPS  Z10, Z9, Z10
 	VPANDD  Z0, Z10, Z10
 	VADDPS  Z10, Z7, Z7
-	JMP     chunk131
+	JMP     chunk130
 
-chunks132:
-	SUBQ      $+64, DI
-	CMPQ      DI, SI
-	JGE       whole133
-	VMOVUPS.Z (AX)(DI*1), K1, Z9
-	VMOVUPS.Z (R8)(DI*1), K1, Z10
+chunks131:
+	SUBQ      $+64, R8
+	CMPQ      R8, DI
+	JGE       whole132
+	VMOVUPS.Z (AX)(R8*1), K1, Z9
+	VMOVUPS.Z (R9)(R8*1), K1, Z10
 	VSUBPS    Z10, Z9, Z10
 	VPANDD    Z0, Z10, Z10
 	VADDPS    Z10, Z2, Z2
-	VMOVUPS.Z (R9)(DI*1), K1, Z10
+	VMOVUPS.Z (R10)(R8*1), K1, Z10
 	VSUBPS    Z10, Z9, Z10
 	VPANDD    Z0, Z10, Z10
 	VADDPS    Z10, Z4, Z4
-	VMOVUPS.Z (R10)(DI*1), K1, Z10
+	VMOVUPS.Z (R11)(R8*1), K1, Z10
 	VSUBPS    Z10, Z9, Z10
 	VPANDD    Z0, Z10, Z10
 	VADDPS    Z10, Z6, Z6
-	VMOVUPS.Z (R11)(DI*1), K1, Z10
+	VMOVUPS.Z (R12)(R8*1), K1, Z10
 	VSUBPS    Z10, Z9, Z10
 	VPANDD    Z0, Z10, Z10
 	VADDPS    Z10, Z8, Z8
 
-whole133:
+whole132:
 	VADDPS        Z2, Z1, Z1
 	VADDPS        Z4, Z3, Z3
 	VADDPS        Z6, Z5, Z5
@@ -2046,29 +2009,33 @@ whole133:
 	VHADDPS       Y2, Y1, Y1
 	VEXTRACTF128  $0x01, Y1, X2
 	VADDPS        X2, X1, X2
-	VMOVDQU       X2, (BX)
-	ADDQ          $0x10, BX
-	SUBQ          $0x04, DX
-	ADDQ          $0x10, CX
-	JMP           four117
+	VMOVD         X2, (DX)
+	VPEXTRD       $0x01, X2, (DX)(SI*1)
+	VPEXTRD       $0x02, X2, (DX)(SI*2)
+	LEAQ          (SI)(SI*2), R8
+	VPEXTRD       $0x03, X2, (DX)(R8*1)
+	ADDQ          $0x04, DX
+	ADDQ          $0x04, CX
+	DECQ          BX
+	JNZ           quarters117
+	LEAQ          (SI)(SI*2), R8
+	ADDQ          R8, CX
+	ADDQ          R8, DX
+	JMP           one121
 
 	// Rows in order.
-inorder118:
-	MOVQ  rows+8(FP), R11
-	MOVQ  DX, R12
-	SHRQ  $0x02, R12
-	JZ    over135
-	MOVQ  R12, R13
-	IMULQ SI, R13
-	MOVQ  R11, R8
-	LEAQ  (R8)(R13*1), R9
-	LEAQ  (R9)(R13*1), R10
-	LEAQ  (R10)(R13*1), R11
-	MOVQ  R12, R13
-	SHLQ  $0x02, R13
-	LEAQ  (R13)(R13*2), R14
+inorder120:
+	MOVQ  rows+8(FP), R12
+	TESTQ BX, BX
+	JZ    over134
+	MOVQ  BX, R8
+	IMULQ DI, R8
+	MOVQ  R12, R9
+	LEAQ  (R9)(R8*1), R10
+	LEAQ  (R10)(R8*1), R11
+	LEAQ  (R11)(R8*1), R12
 
-quarters134:
+quarters133:
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
 	VPXORD Z3, Z3, Z3
@@ -2077,98 +2044,98 @@ quarters134:
 	VPXORD Z6, Z6, Z6
 	VPXORD Z7, Z7, Z7
 	VPXORD Z8, Z8, Z8
-	MOVQ   $0x00000080, DI
-	CMPQ   DI, SI
-	JG     over136
+	MOVQ   $0x00000080, R8
+	CMPQ   R8, DI
+	JG     over135
 
-loop137:
-	VMOVUPS -128(AX)(DI*1), Z9
-	VMOVUPS -128(R8)(DI*1), Z10
+loop136:
+	VMOVUPS -128(AX)(R8*1), Z9
+	VMOVUPS -128(R9)(R8*1), Z10
 	VSUBPS  Z10, Z9, Z10
 	VPANDD  Z0, Z10, Z10
 	VADDPS  Z10, Z1, Z1
-	VMOVUPS -128(R9)(DI*1), Z10
+	VMOVUPS -128(R10)(R8*1), Z10
 	VSUBPS  Z10, Z9, Z10
 	VPANDD  Z0, Z10, Z10
 	VADDPS  Z10, Z3, Z3
-	VMOVUPS -128(R10)(DI*1), Z10
+	VMOVUPS -128(R11)(R8*1), Z10
 	VSUBPS  Z10, Z9, Z10
 	VPANDD  Z0, Z10, Z10
 	VADDPS  Z10, Z5, Z5
-	VMOVUPS -128(R11)(DI*1), Z10
+	VMOVUPS -128(R12)(R8*1), Z10
 	VSUBPS  Z10, Z9, Z10
 	VPANDD  Z0, Z10, Z10
 	VADDPS  Z10, Z7, Z7
-	VMOVUPS -64(AX)(DI*1), Z9
-	VMOVUPS -64(R8)(DI*1), Z10
+	VMOVUPS -64(AX)(R8*1), Z9
+	VMOVUPS -64(R9)(R8*1), Z10
 	VSUBPS  Z10, Z9, Z10
 	VPANDD  Z0, Z10, Z10
 	VADDPS  Z10, Z2, Z2
-	VMOVUPS -64(R9)(DI*1), Z10
+	VMOVUPS -64(R10)(R8*1), Z10
 	VSUBPS  Z10, Z9, Z10
 	VPANDD  Z0, Z10, Z10
 	VADDPS  Z10, Z4, Z4
-	VMOVUPS -64(R10)(DI*1), Z10
+	VMOVUPS -64(R11)(R8*1), Z10
 	VSUBPS  Z10, Z9, Z10
 	VPANDD  Z0, Z10, Z10
 	VADDPS  Z10, Z6, Z6
-	VMOVUPS -64(R11)(DI*1), Z10
+	VMOVUPS -64(R12)(R8*1), Z10
 	VSUBPS  Z10, Z9, Z10
 	VPANDD  Z0, Z10, Z10
 	VADDPS  Z10, Z8, Z8
-	ADDQ    $+128, DI
-	CMPQ    DI, SI
-	JLE     loop137
+	ADDQ    $+128, R8
+	CMPQ    R8, DI
+	JLE     loop136
 
-over136:
-	SUBQ $+128, DI
+over135:
+	SUBQ $+128, R8
 
-chunk138:
-	ADDQ    $+64, DI
-	CMPQ    DI, SI
-	JG      chunks139
-	VMOVUPS -64(AX)(DI*1), Z9
-	VMOVUPS -64(R8)(DI*1), Z10
+chunk137:
+	ADDQ    $+64, R8
+	CMPQ    R8, DI
+	JG      chunks138
+	VMOVUPS -64(AX)(R8*1), Z9
+	VMOVUPS -64(R9)(R8*1), Z10
 	VSUBPS  Z10, Z9, Z10
 	VPANDD  Z0, Z10, Z10
 	VADDPS  Z10, Z1, Z1
-	VMOVUPS -64(R9)(DI*1), Z10
+	VMOVUPS -64(R10)(R8*1), Z10
 	VSUBPS  Z10, Z9, Z10
 	VPANDD  Z0, Z10, Z10
 	VADDPS  Z10, Z3, Z3
-	VMOVUPS -64(R10)(DI*1), Z10
+	VMOVUPS -64(R11)(R8*1), Z10
 	VSUBPS  Z10, Z9, Z10
 	VPANDD  Z0, Z10, Z10
 	VADDPS  Z10, Z5, Z5
-	VMOVUPS -64(R11)(DI*1), Z10
+	VMOVUPS -64(R12)(R8*1), Z10
 	VSUBPS  Z10, Z9, Z10
 	VPANDD  Z0, Z10, Z10
 	VADDPS  Z10, Z7, Z7
-	JMP     chunk138
+	JMP     chunk137
 
-chunks139:
-	SUBQ      $+64, DI
-	CMPQ      DI, SI
-	JGE       whole140
-	VMOVUPS.Z (AX)(DI*1), K1, Z9
-	VMOVUPS.Z (R8)(DI*1), K1, Z10
+chunks138:
+	SUBQ      $+64, R8
+	CMPQ      R8, DI
+	JGE       whole139
+	VMOVUPS.Z (AX)(R8*1), K1, Z9
+	VMOVUPS.Z (R9)(R8*1), K1, Z10
 	VSUBPS    Z10, Z9, Z10
 	VPANDD    Z0, Z10, Z10
 	VADDPS    Z10, Z2, Z2
-	VMOVUPS.Z (R9)(DI*1), K1, Z10
+	VMOVUPS.Z (R10)(R8*1), K1, Z10
 	VSUBPS    Z10, Z9, Z10
 	VPANDD    Z0, Z10, Z10
 	VADDPS    Z10, Z4, Z4
-	VMOVUPS.Z (R10)(DI*1), K1, Z10
+	VMOVUPS.Z (R11)(R8*1), K1, Z10
 	VSUBPS    Z10, Z9, Z10
 	VPANDD    Z0, Z10, Z10
 	VADDPS    Z10, Z6, Z6
-	VMOVUPS.Z (R11)(DI*1), K1, Z10
+	VMOVUPS.Z (R12)(R8*1), K1, Z10
 	VSUBPS    Z10, Z9, Z10
 	VPANDD    Z0, Z10, Z10
 	VADDPS    Z10, Z8, Z8
 
-whole140:
+whole139:
 	VADDPS        Z2, Z1, Z1
 	VADDPS        Z4, Z3, Z3
 	VADDPS        Z6, Z5, Z5
@@ -2186,93 +2153,96 @@ whole140:
 	VHADDPS       Y2, Y1, Y1
 	VEXTRACTF128  $0x01, Y1, X2
 	VADDPS        X2, X1, X2
-	VMOVD         X2, (BX)
-	VPEXTRD       $0x01, X2, (BX)(R13*1)
-	VPEXTRD       $0x02, X2, (BX)(R13*2)
-	VPEXTRD       $0x03, X2, (BX)(R14*1)
-	ADDQ          $0x04, BX
-	ADDQ          SI, R8
-	ADDQ          SI, R9
-	ADDQ          SI, R10
-	ADDQ          SI, R11
-	DECQ          R12
-	JNZ           quarters134
-	ADDQ          R14, BX
-	ANDQ          $0x03, DX
+	VMOVD         X2, (DX)
+	VPEXTRD       $0x01, X2, (DX)(SI*1)
+	VPEXTRD       $0x02, X2, (DX)(SI*2)
+	LEAQ          (SI)(SI*2), R8
+	VPEXTRD       $0x03, X2, (DX)(R8*1)
+	ADDQ          $0x04, DX
+	ADDQ          DI, R9
+	ADDQ          DI, R10
+	ADDQ          DI, R11
+	ADDQ          DI, R12
+	DECQ          BX
+	JNZ           quarters133
+	LEAQ          (SI)(SI*2), R8
+	ADDQ          R8, DX
 
-over135:
-	SUBQ SI, R11
+over134:
+	SUBQ DI, R12
 
 	// What is left, row by row.
-one120:
-	TESTQ DX, DX
-	JZ    done123
+one121:
+	MOVQ n+24(FP), BX
+	ANDQ $0x03, BX
+
+again140:
+	JZ    done124
 	TESTQ CX, CX
-	JZ    oneinorder121
-	MOVQ  rows+8(FP), DI
-	MOVL  (CX), R11
-	IMULQ stride+32(FP), R11
-	ADDQ  DI, R11
+	JZ    oneinorder122
+	MOVL  (CX), R12
+	IMULQ stride+32(FP), R12
+	ADDQ  rows+8(FP), R12
 	ADDQ  $0x04, CX
-	JMP   oneready122
+	JMP   oneready123
 
-oneinorder121:
-	ADDQ stride+32(FP), R11
+oneinorder122:
+	ADDQ stride+32(FP), R12
 
-oneready122:
+oneready123:
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
 	VPXORD Z3, Z3, Z3
 	VPXORD Z4, Z4, Z4
-	MOVQ   $0x00000100, DI
-	CMPQ   DI, SI
+	MOVQ   $0x00000100, R8
+	CMPQ   R8, DI
 	JG     over141
 
 loop142:
-	VMOVUPS -256(AX)(DI*1), Z5
-	VMOVUPS -256(R11)(DI*1), Z6
+	VMOVUPS -256(AX)(R8*1), Z5
+	VMOVUPS -256(R12)(R8*1), Z6
 	VSUBPS  Z6, Z5, Z6
 	VPANDD  Z0, Z6, Z6
 	VADDPS  Z6, Z1, Z1
-	VMOVUPS -192(AX)(DI*1), Z5
-	VMOVUPS -192(R11)(DI*1), Z6
+	VMOVUPS -192(AX)(R8*1), Z5
+	VMOVUPS -192(R12)(R8*1), Z6
 	VSUBPS  Z6, Z5, Z6
 	VPANDD  Z0, Z6, Z6
 	VADDPS  Z6, Z2, Z2
-	VMOVUPS -128(AX)(DI*1), Z5
-	VMOVUPS -128(R11)(DI*1), Z6
+	VMOVUPS -128(AX)(R8*1), Z5
+	VMOVUPS -128(R12)(R8*1), Z6
 	VSUBPS  Z6, Z5, Z6
 	VPANDD  Z0, Z6, Z6
 	VADDPS  Z6, Z3, Z3
-	VMOVUPS -64(AX)(DI*1), Z5
-	VMOVUPS -64(R11)(DI*1), Z6
+	VMOVUPS -64(AX)(R8*1), Z5
+	VMOVUPS -64(R12)(R8*1), Z6
 	VSUBPS  Z6, Z5, Z6
 	VPANDD  Z0, Z6, Z6
 	VADDPS  Z6, Z4, Z4
-	ADDQ    $+256, DI
-	CMPQ    DI, SI
+	ADDQ    $+256, R8
+	CMPQ    R8, DI
 	JLE     loop142
 
 over141:
-	SUBQ $+256, DI
+	SUBQ $+256, R8
 
 chunk143:
-	ADDQ    $+64, DI
-	CMPQ    DI, SI
+	ADDQ    $+64, R8
+	CMPQ    R8, DI
 	JG      chunks144
-	VMOVUPS -64(AX)(DI*1), Z5
-	VMOVUPS -64(R11)(DI*1), Z6
+	VMOVUPS -64(AX)(R8*1), Z5
+	VMOVUPS -64(R12)(R8*1), Z6
 	VSUBPS  Z6, Z5, Z6
 	VPANDD  Z0, Z6, Z6
 	VADDPS  Z6, Z1, Z1
 	JMP     chunk143
 
 chunks144:
-	SUBQ      $+64, DI
-	CMPQ      DI, SI
+	SUBQ      $+64, R8
+	CMPQ      R8, DI
 	JGE       whole145
-	VMOVUPS.Z (AX)(DI*1), K1, Z5
-	VMOVUPS.Z (R11)(DI*1), K1, Z6
+	VMOVUPS.Z (AX)(R8*1), K1, Z5
+	VMOVUPS.Z (R12)(R8*1), K1, Z6
 	VSUBPS    Z6, Z5, Z6
 	VPANDD    Z0, Z6, Z6
 	VADDPS    Z6, Z4, Z4
@@ -2287,77 +2257,70 @@ whole145:
 	VADDPS        X1, X2, X1
 	VHADDPS       X1, X1, X1
 	VHADDPS       X1, X1, X1
-	VMOVD         X1, (BX)
-	ADDQ          $0x04, BX
-	DECQ          DX
-	JMP           one120
+	VMOVD         X1, (DX)
+	ADDQ          $0x04, DX
+	DECQ          BX
+	JMP           again140
 
-done123:
+done124:
 	VZEROUPPER
 	RET
 
 // func l2AVX2(query *float32, rows *float32, ids *uint32, n int, stride int, out *float32)
-// Requires: AVX, FMA3, MMX+
-TEXT ·l2AVX2(SB), $0-48
+// Requires: AVX, AVX2, FMA3, MMX+
+TEXT ·l2AVX2(SB), $8-48
 	MOVQ    query+0(FP), AX
 	MOVQ    ids+16(FP), CX
-	MOVQ    n+24(FP), DX
-	MOVQ    out+40(FP), BX
-	MOVQ    stride+32(FP), SI
-	MOVQ    SI, DI
-	SHRQ    $0x02, DI
-	ANDQ    $0x07, DI
-	LEAQ    lanes<>+64(SB), R8
-	NEGQ    DI
-	VMOVDQU (R8)(DI*4), Y0
+	MOVQ    out+40(FP), DX
+	MOVQ    stride+32(FP), DI
+	MOVQ    DI, BX
+	SHRQ    $0x02, BX
+	ANDQ    $0x07, BX
+	LEAQ    lanes<>+64(SB), SI
+	NEGQ    BX
+	VMOVDQU (SI)(BX*4), Y0
+	MOVQ    n+24(FP), BX
+	SHRQ    $0x02, BX
+	MOVQ    BX, SI
+	SHLQ    $0x02, SI
 	TESTQ   CX, CX
-	JZ      inorder147
+	JZ      inorder149
 
-	// Four rows of the list at once.
-four146:
-	CMPQ  DX, $0x04
-	JL    one149
-	MOVQ  rows+8(FP), DI
-	MOVL  (CX), R8
-	IMULQ stride+32(FP), R8
-	ADDQ  DI, R8
-	MOVL  4(CX), R9
+	// Rows of the list.
+	TESTQ BX, BX
+	JZ    one150
+
+quarters146:
+	MOVL  (CX), R9
 	IMULQ stride+32(FP), R9
-	ADDQ  DI, R9
-	MOVL  8(CX), R10
+	ADDQ  rows+8(FP), R9
+	MOVL  (CX)(SI*1), R10
 	IMULQ stride+32(FP), R10
-	ADDQ  DI, R10
-	MOVL  12(CX), R11
+	ADDQ  rows+8(FP), R10
+	MOVL  (CX)(SI*2), R11
 	IMULQ stride+32(FP), R11
-	ADDQ  DI, R11
-	CMPQ  stride+32(FP), $0x00000400
-	JL    ready148
-	MOVQ  R8, R12
-	MOVQ  R9, R13
-	MOVQ  R10, R14
-	MOVQ  R11, R15
-	CMPQ  DX, $+5
-	JL    asked154
-	MOVL  16(CX), R12
+	ADDQ  rows+8(FP), R11
+	LEAQ  (SI)(SI*2), R8
+	MOVL  (CX)(R8*1), R12
 	IMULQ stride+32(FP), R12
-	ADDQ  DI, R12
-	CMPQ  DX, $+6
-	JL    asked154
-	MOVL  20(CX), R13
+	ADDQ  rows+8(FP), R12
+	CMPQ  stride+32(FP), $0x00000400
+	JL    ready147
+	CMPQ  BX, $0x01
+	JE    ready147
+	MOVL  4(CX), R13
 	IMULQ stride+32(FP), R13
-	ADDQ  DI, R13
-	CMPQ  DX, $+7
-	JL    asked154
-	MOVL  24(CX), R14
+	ADDQ  rows+8(FP), R13
+	MOVL  4(CX)(SI*1), R14
 	IMULQ stride+32(FP), R14
-	ADDQ  DI, R14
-	CMPQ  DX, $+8
-	JL    asked154
-	MOVL  28(CX), R15
+	ADDQ  rows+8(FP), R14
+	MOVL  4(CX)(SI*2), R15
 	IMULQ stride+32(FP), R15
-	ADDQ  DI, R15
-
-asked154:
+	ADDQ  rows+8(FP), R15
+	LEAQ  (SI)(SI*2), R8
+	MOVL  4(CX)(R8*1), BP
+	IMULQ stride+32(FP), BP
+	ADDQ  rows+8(FP), BP
 	VPXOR Y1, Y1, Y1
 	VPXOR Y2, Y2, Y2
 	VPXOR Y3, Y3, Y3
@@ -2366,67 +2329,61 @@ asked154:
 	VPXOR Y6, Y6, Y6
 	VPXOR Y7, Y7, Y7
 	VPXOR Y8, Y8, Y8
-	MOVQ  $0x00000040, DI
-	CMPQ  DI, SI
-	JG    over155
+	MOVQ  $0x00000040, R8
 
-asking156:
-	VMOVUPS     -64(AX)(DI*1), Y9
-	VSUBPS      -64(R8)(DI*1), Y9, Y10
+asking155:
+	VMOVUPS     -64(AX)(R8*1), Y9
+	VSUBPS      -64(R9)(R8*1), Y9, Y10
 	VFMADD231PS Y10, Y10, Y1
-	VSUBPS      -64(R9)(DI*1), Y9, Y10
+	VSUBPS      -64(R10)(R8*1), Y9, Y10
 	VFMADD231PS Y10, Y10, Y3
-	VSUBPS      -64(R10)(DI*1), Y9, Y10
+	VSUBPS      -64(R11)(R8*1), Y9, Y10
 	VFMADD231PS Y10, Y10, Y5
-	VSUBPS      -64(R11)(DI*1), Y9, Y9
+	VSUBPS      -64(R12)(R8*1), Y9, Y9
 	VFMADD231PS Y9, Y9, Y7
-	PREFETCHT0  -64(R12)(DI*1)
-	PREFETCHT0  -64(R13)(DI*1)
-	PREFETCHT0  -64(R14)(DI*1)
-	PREFETCHT0  -64(R15)(DI*1)
-	VMOVUPS     -32(AX)(DI*1), Y9
-	VSUBPS      -32(R8)(DI*1), Y9, Y10
+	PREFETCHT0  -64(R13)(R8*1)
+	PREFETCHT0  -64(R14)(R8*1)
+	PREFETCHT0  -64(R15)(R8*1)
+	PREFETCHT0  -64(BP)(R8*1)
+	VMOVUPS     -32(AX)(R8*1), Y9
+	VSUBPS      -32(R9)(R8*1), Y9, Y10
 	VFMADD231PS Y10, Y10, Y2
-	VSUBPS      -32(R9)(DI*1), Y9, Y10
+	VSUBPS      -32(R10)(R8*1), Y9, Y10
 	VFMADD231PS Y10, Y10, Y4
-	VSUBPS      -32(R10)(DI*1), Y9, Y10
+	VSUBPS      -32(R11)(R8*1), Y9, Y10
 	VFMADD231PS Y10, Y10, Y6
-	VSUBPS      -32(R11)(DI*1), Y9, Y9
+	VSUBPS      -32(R12)(R8*1), Y9, Y9
 	VFMADD231PS Y9, Y9, Y8
-	ADDQ        $+64, DI
-	CMPQ        DI, SI
-	JG          over155
-	CMPQ        DI, $0x00000200
-	JLE         asking156
+	ADDQ        $+64, R8
+	CMPQ        R8, $0x00000200
+	JLE         asking155
 
-loop157:
-	VMOVUPS     -64(AX)(DI*1), Y9
-	VSUBPS      -64(R8)(DI*1), Y9, Y10
+loop156:
+	VMOVUPS     -64(AX)(R8*1), Y9
+	VSUBPS      -64(R9)(R8*1), Y9, Y10
 	VFMADD231PS Y10, Y10, Y1
-	VSUBPS      -64(R9)(DI*1), Y9, Y10
+	VSUBPS      -64(R10)(R8*1), Y9, Y10
 	VFMADD231PS Y10, Y10, Y3
-	VSUBPS      -64(R10)(DI*1), Y9, Y10
+	VSUBPS      -64(R11)(R8*1), Y9, Y10
 	VFMADD231PS Y10, Y10, Y5
-	VSUBPS      -64(R11)(DI*1), Y9, Y9
+	VSUBPS      -64(R12)(R8*1), Y9, Y9
 	VFMADD231PS Y9, Y9, Y7
-	VMOVUPS     -32(AX)(DI*1), Y9
-	VSUBPS      -32(R8)(DI*1), Y9, Y10
+	VMOVUPS     -32(AX)(R8*1), Y9
+	VSUBPS      -32(R9)(R8*1), Y9, Y10
 	VFMADD231PS Y10, Y10, Y2
-	VSUBPS      -32(R9)(DI*1), Y9, Y10
+	VSUBPS      -32(R10)(R8*1), Y9, Y10
 	VFMADD231PS Y10, Y10, Y4
-	VSUBPS      -32(R10)(DI*1), Y9, Y10
+	VSUBPS      -32(R11)(R8*1), Y9, Y10
 	VFMADD231PS Y10, Y10, Y6
-	VSUBPS      -32(R11)(DI*1), Y9, Y9
+	VSUBPS      -32(R12)(R8*1), Y9, Y9
 	VFMADD231PS Y9, Y9, Y8
-	ADDQ        $+64, DI
-	CMPQ        DI, SI
-	JLE         loop157
+	ADDQ        $+64, R8
+	CMPQ        R8, DI
+	JLE         loop156
+	SUBQ        $+64, R8
+	JMP         summed148
 
-over155:
-	SUBQ $+64, DI
-	JMP  summed153
-
-ready148:
+ready147:
 	VPXOR Y1, Y1, Y1
 	VPXOR Y2, Y2, Y2
 	VPXOR Y3, Y3, Y3
@@ -2435,71 +2392,71 @@ ready148:
 	VPXOR Y6, Y6, Y6
 	VPXOR Y7, Y7, Y7
 	VPXOR Y8, Y8, Y8
-	MOVQ  $0x00000040, DI
-	CMPQ  DI, SI
-	JG    over158
+	MOVQ  $0x00000040, R8
+	CMPQ  R8, DI
+	JG    over157
 
-loop159:
-	VMOVUPS     -64(AX)(DI*1), Y9
-	VSUBPS      -64(R8)(DI*1), Y9, Y10
+loop158:
+	VMOVUPS     -64(AX)(R8*1), Y9
+	VSUBPS      -64(R9)(R8*1), Y9, Y10
 	VFMADD231PS Y10, Y10, Y1
-	VSUBPS      -64(R9)(DI*1), Y9, Y10
+	VSUBPS      -64(R10)(R8*1), Y9, Y10
 	VFMADD231PS Y10, Y10, Y3
-	VSUBPS      -64(R10)(DI*1), Y9, Y10
+	VSUBPS      -64(R11)(R8*1), Y9, Y10
 	VFMADD231PS Y10, Y10, Y5
-	VSUBPS      -64(R11)(DI*1), Y9, Y9
+	VSUBPS      -64(R12)(R8*1), Y9, Y9
 	VFMADD231PS Y9, Y9, Y7
-	VMOVUPS     -32(AX)(DI*1), Y9
-	VSUBPS      -32(R8)(DI*1), Y9, Y10
+	VMOVUPS     -32(AX)(R8*1), Y9
+	VSUBPS      -32(R9)(R8*1), Y9, Y10
 	VFMADD231PS Y10, Y10, Y2
-	VSUBPS      -32(R9)(DI*1), Y9, Y10
+	VSUBPS      -32(R10)(R8*1), Y9, Y10
 	VFMADD231PS Y10, Y10, Y4
-	VSUBPS      -32(R10)(DI*1), Y9, Y10
+	VSUBPS      -32(R11)(R8*1), Y9, Y10
 	VFMADD231PS Y10, Y10, Y6
-	VSUBPS      -32(R11)(DI*1), Y9, Y9
+	VSUBPS      -32(R12)(R8*1), Y9, Y9
 	VFMADD231PS Y9, Y9, Y8
-	ADDQ        $+64, DI
-	CMPQ        DI, SI
-	JLE         loop159
+	ADDQ        $+64, R8
+	CMPQ        R8, DI
+	JLE         loop158
 
-over158:
-	SUBQ $+64, DI
+over157:
+	SUBQ $+64, R8
 
-summed153:
-chunk160:
-	ADDQ        $+32, DI
-	CMPQ        DI, SI
-	JG          chunks161
-	VMOVUPS     -32(AX)(DI*1), Y9
-	VSUBPS      -32(R8)(DI*1), Y9, Y10
+summed148:
+chunk159:
+	ADDQ        $+32, R8
+	CMPQ        R8, DI
+	JG          chunks160
+	VMOVUPS     -32(AX)(R8*1), Y9
+	VSUBPS      -32(R9)(R8*1), Y9, Y10
 	VFMADD231PS Y10, Y10, Y1
-	VSUBPS      -32(R9)(DI*1), Y9, Y10
+	VSUBPS      -32(R10)(R8*1), Y9, Y10
 	VFMADD231PS Y10, Y10, Y3
-	VSUBPS      -32(R10)(DI*1), Y9, Y10
+	VSUBPS      -32(R11)(R8*1), Y9, Y10
 	VFMADD231PS Y10, Y10, Y5
-	VSUBPS      -32(R11)(DI*1), Y9, Y9
+	VSUBPS      -32(R12)(R8*1), Y9, Y9
 	VFMADD231PS Y9, Y9, Y7
-	JMP         chunk160
+	JMP         chunk159
 
-chunks161:
-	SUBQ        $+32, DI
-	CMPQ        DI, SI
-	JGE         whole162
-	VMASKMOVPS  (AX)(DI*1), Y0, Y9
-	VMASKMOVPS  (R8)(DI*1), Y0, Y10
+chunks160:
+	SUBQ        $+32, R8
+	CMPQ        R8, DI
+	JGE         whole161
+	VMASKMOVPS  (AX)(R8*1), Y0, Y9
+	VMASKMOVPS  (R9)(R8*1), Y0, Y10
 	VSUBPS      Y10, Y9, Y10
 	VFMADD231PS Y10, Y10, Y2
-	VMASKMOVPS  (R9)(DI*1), Y0, Y10
+	VMASKMOVPS  (R10)(R8*1), Y0, Y10
 	VSUBPS      Y10, Y9, Y10
 	VFMADD231PS Y10, Y10, Y4
-	VMASKMOVPS  (R10)(DI*1), Y0, Y10
+	VMASKMOVPS  (R11)(R8*1), Y0, Y10
 	VSUBPS      Y10, Y9, Y10
 	VFMADD231PS Y10, Y10, Y6
-	VMASKMOVPS  (R11)(DI*1), Y0, Y10
+	VMASKMOVPS  (R12)(R8*1), Y0, Y10
 	VSUBPS      Y10, Y9, Y10
 	VFMADD231PS Y10, Y10, Y8
 
-whole162:
+whole161:
 	VADDPS       Y2, Y1, Y1
 	VADDPS       Y4, Y3, Y3
 	VADDPS       Y6, Y5, Y5
@@ -2509,29 +2466,33 @@ whole162:
 	VHADDPS      Y2, Y1, Y1
 	VEXTRACTF128 $0x01, Y1, X2
 	VADDPS       X2, X1, X2
-	VMOVDQU      X2, (BX)
-	ADDQ         $0x10, BX
-	SUBQ         $0x04, DX
-	ADDQ         $0x10, CX
-	JMP          four146
+	VMOVD        X2, (DX)
+	VPEXTRD      $0x01, X2, (DX)(SI*1)
+	VPEXTRD      $0x02, X2, (DX)(SI*2)
+	LEAQ         (SI)(SI*2), R8
+	VPEXTRD      $0x03, X2, (DX)(R8*1)
+	ADDQ         $0x04, DX
+	ADDQ         $0x04, CX
+	DECQ         BX
+	JNZ          quarters146
+	LEAQ         (SI)(SI*2), R8
+	ADDQ         R8, CX
+	ADDQ         R8, DX
+	JMP          one150
 
 	// Rows in order.
-inorder147:
-	MOVQ  rows+8(FP), R11
-	MOVQ  DX, R12
-	SHRQ  $0x02, R12
-	JZ    over164
-	MOVQ  R12, R13
-	IMULQ SI, R13
-	MOVQ  R11, R8
-	LEAQ  (R8)(R13*1), R9
-	LEAQ  (R9)(R13*1), R10
-	LEAQ  (R10)(R13*1), R11
-	MOVQ  R12, R13
-	SHLQ  $0x02, R13
-	LEAQ  (R13)(R13*2), R14
+inorder149:
+	MOVQ  rows+8(FP), R12
+	TESTQ BX, BX
+	JZ    over163
+	MOVQ  BX, R8
+	IMULQ DI, R8
+	MOVQ  R12, R9
+	LEAQ  (R9)(R8*1), R10
+	LEAQ  (R10)(R8*1), R11
+	LEAQ  (R11)(R8*1), R12
 
-quarters163:
+quarters162:
 	VPXOR Y1, Y1, Y1
 	VPXOR Y2, Y2, Y2
 	VPXOR Y3, Y3, Y3
@@ -2540,70 +2501,70 @@ quarters163:
 	VPXOR Y6, Y6, Y6
 	VPXOR Y7, Y7, Y7
 	VPXOR Y8, Y8, Y8
-	MOVQ  $0x00000040, DI
-	CMPQ  DI, SI
-	JG    over165
+	MOVQ  $0x00000040, R8
+	CMPQ  R8, DI
+	JG    over164
 
-loop166:
-	VMOVUPS     -64(AX)(DI*1), Y9
-	VSUBPS      -64(R8)(DI*1), Y9, Y10
+loop165:
+	VMOVUPS     -64(AX)(R8*1), Y9
+	VSUBPS      -64(R9)(R8*1), Y9, Y10
 	VFMADD231PS Y10, Y10, Y1
-	VSUBPS      -64(R9)(DI*1), Y9, Y10
+	VSUBPS      -64(R10)(R8*1), Y9, Y10
 	VFMADD231PS Y10, Y10, Y3
-	VSUBPS      -64(R10)(DI*1), Y9, Y10
+	VSUBPS      -64(R11)(R8*1), Y9, Y10
 	VFMADD231PS Y10, Y10, Y5
-	VSUBPS      -64(R11)(DI*1), Y9, Y9
+	VSUBPS      -64(R12)(R8*1), Y9, Y9
 	VFMADD231PS Y9, Y9, Y7
-	VMOVUPS     -32(AX)(DI*1), Y9
-	VSUBPS      -32(R8)(DI*1), Y9, Y10
+	VMOVUPS     -32(AX)(R8*1), Y9
+	VSUBPS      -32(R9)(R8*1), Y9, Y10
 	VFMADD231PS Y10, Y10, Y2
-	VSUBPS      -32(R9)(DI*1), Y9, Y10
+	VSUBPS      -32(R10)(R8*1), Y9, Y10
 	VFMADD231PS Y10, Y10, Y4
-	VSUBPS      -32(R10)(DI*1), Y9, Y10
+	VSUBPS      -32(R11)(R8*1), Y9, Y10
 	VFMADD231PS Y10, Y10, Y6
-	VSUBPS      -32(R11)(DI*1), Y9, Y9
+	VSUBPS      -32(R12)(R8*1), Y9, Y9
 	VFMADD231PS Y9, Y9, Y8
-	ADDQ        $+64, DI
-	CMPQ        DI, SI
-	JLE         loop166
+	ADDQ        $+64, R8
+	CMPQ        R8, DI
+	JLE         loop165
 
-over165:
-	SUBQ $+64, DI
+over164:
+	SUBQ $+64, R8
 
-chunk167:
-	ADDQ        $+32, DI
-	CMPQ        DI, SI
-	JG          chunks168
-	VMOVUPS     -32(AX)(DI*1), Y9
-	VSUBPS      -32(R8)(DI*1), Y9, Y10
+chunk166:
+	ADDQ        $+32, R8
+	CMPQ        R8, DI
+	JG          chunks167
+	VMOVUPS     -32(AX)(R8*1), Y9
+	VSUBPS      -32(R9)(R8*1), Y9, Y10
 	VFMADD231PS Y10, Y10, Y1
-	VSUBPS      -32(R9)(DI*1), Y9, Y10
+	VSUBPS      -32(R10)(R8*1), Y9, Y10
 	VFMADD231PS Y10, Y10, Y3
-	VSUBPS      -32(R10)(DI*1), Y9, Y10
+	VSUBPS      -32(R11)(R8*1), Y9, Y10
 	VFMADD231PS Y10, Y10, Y5
-	VSUBPS      -32(R11)(DI*1), Y9, Y9
+	VSUBPS      -32(R12)(R8*1), Y9, Y9
 	VFMADD231PS Y9, Y9, Y7
-	JMP         chunk167
+	JMP         chunk166
 
-chunks168:
-	SUBQ        $+32, DI
-	CMPQ        DI, SI
-	JGE         whole169
-	VMASKMOVPS  (AX)(DI*1), Y0, Y9
-	VMASKMOVPS  (R8)(DI*1), Y0, Y10
+chunks167:
+	SUBQ        $+32, R8
+	CMPQ        R8, DI
+	JGE         whole168
+	VMASKMOVPS  (AX)(R8*1), Y0, Y9
+	VMASKMOVPS  (R9)(R8*1), Y0, Y10
 	VSUBPS      Y10, Y9, Y10
 	VFMADD231PS Y10, Y10, Y2
-	VMASKMOVPS  (R9)(DI*1), Y0, Y10
+	VMASKMOVPS  (R10)(R8*1), Y0, Y10
 	VSUBPS      Y10, Y9, Y10
 	VFMADD231PS Y10, Y10, Y4
-	VMASKMOVPS  (R10)(DI*1), Y0, Y10
+	VMASKMOVPS  (R11)(R8*1), Y0, Y10
 	VSUBPS      Y10, Y9, Y10
 	VFMADD231PS Y10, Y10, Y6
-	VMASKMOVPS  (R11)(DI*1), Y0, Y10
+	VMASKMOVPS  (R12)(R8*1), Y0, Y10
 	VSUBPS      Y10, Y9, Y10
 	VFMADD231PS Y10, Y10, Y8
 
-whole169:
+whole168:
 	VADDPS       Y2, Y1, Y1
 	VADDPS       Y4, Y3, Y3
 	VADDPS       Y6, Y5, Y5
@@ -2613,83 +2574,86 @@ whole169:
 	VHADDPS      Y2, Y1, Y1
 	VEXTRACTF128 $0x01, Y1, X2
 	VADDPS       X2, X1, X2
-	VMOVD        X2, (BX)
-	VPEXTRD      $0x01, X2, (BX)(R13*1)
-	VPEXTRD      $0x02, X2, (BX)(R13*2)
-	VPEXTRD      $0x03, X2, (BX)(R14*1)
-	ADDQ         $0x04, BX
-	ADDQ         SI, R8
-	ADDQ         SI, R9
-	ADDQ         SI, R10
-	ADDQ         SI, R11
-	DECQ         R12
-	JNZ          quarters163
-	ADDQ         R14, BX
-	ANDQ         $0x03, DX
+	VMOVD        X2, (DX)
+	VPEXTRD      $0x01, X2, (DX)(SI*1)
+	VPEXTRD      $0x02, X2, (DX)(SI*2)
+	LEAQ         (SI)(SI*2), R8
+	VPEXTRD      $0x03, X2, (DX)(R8*1)
+	ADDQ         $0x04, DX
+	ADDQ         DI, R9
+	ADDQ         DI, R10
+	ADDQ         DI, R11
+	ADDQ         DI, R12
+	DECQ         BX
+	JNZ          quarters162
+	LEAQ         (SI)(SI*2), R8
+	ADDQ         R8, DX
 
-over164:
-	SUBQ SI, R11
+over163:
+	SUBQ DI, R12
 
 	// What is left, row by row.
-one149:
-	TESTQ DX, DX
-	JZ    done152
+one150:
+	MOVQ n+24(FP), BX
+	ANDQ $0x03, BX
+
+again169:
+	JZ    done153
 	TESTQ CX, CX
-	JZ    oneinorder150
-	MOVQ  rows+8(FP), DI
-	MOVL  (CX), R11
-	IMULQ stride+32(FP), R11
-	ADDQ  DI, R11
+	JZ    oneinorder151
+	MOVL  (CX), R12
+	IMULQ stride+32(FP), R12
+	ADDQ  rows+8(FP), R12
 	ADDQ  $0x04, CX
-	JMP   oneready151
+	JMP   oneready152
 
-oneinorder150:
-	ADDQ stride+32(FP), R11
+oneinorder151:
+	ADDQ stride+32(FP), R12
 
-oneready151:
+oneready152:
 	VPXOR Y1, Y1, Y1
 	VPXOR Y2, Y2, Y2
 	VPXOR Y3, Y3, Y3
 	VPXOR Y4, Y4, Y4
-	MOVQ  $0x00000080, DI
-	CMPQ  DI, SI
+	MOVQ  $0x00000080, R8
+	CMPQ  R8, DI
 	JG    over170
 
 loop171:
-	VMOVUPS     -128(AX)(DI*1), Y5
-	VSUBPS      -128(R11)(DI*1), Y5, Y5
+	VMOVUPS     -128(AX)(R8*1), Y5
+	VSUBPS      -128(R12)(R8*1), Y5, Y5
 	VFMADD231PS Y5, Y5, Y1
-	VMOVUPS     -96(AX)(DI*1), Y5
-	VSUBPS      -96(R11)(DI*1), Y5, Y5
+	VMOVUPS     -96(AX)(R8*1), Y5
+	VSUBPS      -96(R12)(R8*1), Y5, Y5
 	VFMADD231PS Y5, Y5, Y2
-	VMOVUPS     -64(AX)(DI*1), Y5
-	VSUBPS      -64(R11)(DI*1), Y5, Y5
+	VMOVUPS     -64(AX)(R8*1), Y5
+	VSUBPS      -64(R12)(R8*1), Y5, Y5
 	VFMADD231PS Y5, Y5, Y3
-	VMOVUPS     -32(AX)(DI*1), Y5
-	VSUBPS      -32(R11)(DI*1), Y5, Y5
+	VMOVUPS     -32(AX)(R8*1), Y5
+	VSUBPS      -32(R12)(R8*1), Y5, Y5
 	VFMADD231PS Y5, Y5, Y4
-	ADDQ        $+128, DI
-	CMPQ        DI, SI
+	ADDQ        $+128, R8
+	CMPQ        R8, DI
 	JLE         loop171
 
 over170:
-	SUBQ $+128, DI
+	SUBQ $+128, R8
 
 chunk172:
-	ADDQ        $+32, DI
-	CMPQ        DI, SI
+	ADDQ        $+32, R8
+	CMPQ        R8, DI
 	JG          chunks173
-	VMOVUPS     -32(AX)(DI*1), Y5
-	VSUBPS      -32(R11)(DI*1), Y5, Y5
+	VMOVUPS     -32(AX)(R8*1), Y5
+	VSUBPS      -32(R12)(R8*1), Y5, Y5
 	VFMADD231PS Y5, Y5, Y1
 	JMP         chunk172
 
 chunks173:
-	SUBQ        $+32, DI
-	CMPQ        DI, SI
+	SUBQ        $+32, R8
+	CMPQ        R8, DI
 	JGE         whole174
-	VMASKMOVPS  (AX)(DI*1), Y0, Y5
-	VMASKMOVPS  (R11)(DI*1), Y0, Y6
+	VMASKMOVPS  (AX)(R8*1), Y0, Y5
+	VMASKMOVPS  (R12)(R8*1), Y0, Y6
 	VSUBPS      Y6, Y5, Y6
 	VFMADD231PS Y6, Y6, Y4
 
@@ -2701,76 +2665,69 @@ whole174:
 	VADDPS       X2, X1, X2
 	VHADDPS      X2, X2, X2
 	VHADDPS      X2, X2, X2
-	VMOVD        X2, (BX)
-	ADDQ         $0x04, BX
-	DECQ         DX
-	JMP          one149
+	VMOVD        X2, (DX)
+	ADDQ         $0x04, DX
+	DECQ         BX
+	JMP          again169
 
-done152:
+done153:
 	VZEROUPPER
 	RET
 
 // func halfL2AVX2(query *float32, rows *uint16, ids *uint32, n int, stride int, out *float32)
-// Requires: AVX, F16C, FMA3, MMX+
-TEXT ·halfL2AVX2(SB), $0-48
+// Requires: AVX, AVX2, F16C, FMA3, MMX+
+TEXT ·halfL2AVX2(SB), $8-48
 	MOVQ    query+0(FP), AX
 	MOVQ    ids+16(FP), CX
-	MOVQ    n+24(FP), DX
-	MOVQ    out+40(FP), BX
-	MOVQ    stride+32(FP), SI
-	MOVQ    SI, DI
-	SHRQ    $0x01, DI
-	ANDQ    $0x07, DI
-	LEAQ    lanes<>+0(SB), R8
-	VMOVDQU (R8)(DI*4), Y0
+	MOVQ    out+40(FP), DX
+	MOVQ    stride+32(FP), DI
+	MOVQ    DI, BX
+	SHRQ    $0x01, BX
+	ANDQ    $0x07, BX
+	LEAQ    lanes<>+0(SB), SI
+	VMOVDQU (SI)(BX*4), Y0
+	MOVQ    n+24(FP), BX
+	SHRQ    $0x02, BX
+	MOVQ    BX, SI
+	SHLQ    $0x02, SI
 	TESTQ   CX, CX
-	JZ      inorder176
+	JZ      inorder178
 
-	// Four rows of the list at once.
-four175:
-	CMPQ  DX, $0x04
-	JL    one178
-	MOVQ  rows+8(FP), DI
-	MOVL  (CX), R8
-	IMULQ stride+32(FP), R8
-	ADDQ  DI, R8
-	MOVL  4(CX), R9
+	// Rows of the list.
+	TESTQ BX, BX
+	JZ    one179
+
+quarters175:
+	MOVL  (CX), R9
 	IMULQ stride+32(FP), R9
-	ADDQ  DI, R9
-	MOVL  8(CX), R10
+	ADDQ  rows+8(FP), R9
+	MOVL  (CX)(SI*1), R10
 	IMULQ stride+32(FP), R10
-	ADDQ  DI, R10
-	MOVL  12(CX), R11
+	ADDQ  rows+8(FP), R10
+	MOVL  (CX)(SI*2), R11
 	IMULQ stride+32(FP), R11
-	ADDQ  DI, R11
-	CMPQ  stride+32(FP), $0x00000400
-	JL    ready177
-	MOVQ  R8, R12
-	MOVQ  R9, R13
-	MOVQ  R10, R14
-	MOVQ  R11, R15
-	CMPQ  DX, $+5
-	JL    asked183
-	MOVL  16(CX), R12
+	ADDQ  rows+8(FP), R11
+	LEAQ  (SI)(SI*2), R8
+	MOVL  (CX)(R8*1), R12
 	IMULQ stride+32(FP), R12
-	ADDQ  DI, R12
-	CMPQ  DX, $+6
-	JL    asked183
-	MOVL  20(CX), R13
+	ADDQ  rows+8(FP), R12
+	CMPQ  stride+32(FP), $0x00000400
+	JL    ready176
+	CMPQ  BX, $0x01
+	JE    ready176
+	MOVL  4(CX), R13
 	IMULQ stride+32(FP), R13
-	ADDQ  DI, R13
-	CMPQ  DX, $+7
-	JL    asked183
-	MOVL  24(CX), R14
+	ADDQ  rows+8(FP), R13
+	MOVL  4(CX)(SI*1), R14
 	IMULQ stride+32(FP), R14
-	ADDQ  DI, R14
-	CMPQ  DX, $+8
-	JL    asked183
-	MOVL  28(CX), R15
+	ADDQ  rows+8(FP), R14
+	MOVL  4(CX)(SI*2), R15
 	IMULQ stride+32(FP), R15
-	ADDQ  DI, R15
-
-asked183:
+	ADDQ  rows+8(FP), R15
+	LEAQ  (SI)(SI*2), R8
+	MOVL  4(CX)(R8*1), BP
+	IMULQ stride+32(FP), BP
+	ADDQ  rows+8(FP), BP
 	VPXOR Y1, Y1, Y1
 	VPXOR Y2, Y2, Y2
 	VPXOR Y3, Y3, Y3
@@ -2779,83 +2736,77 @@ asked183:
 	VPXOR Y6, Y6, Y6
 	VPXOR Y7, Y7, Y7
 	VPXOR Y8, Y8, Y8
-	MOVQ  $0x00000020, DI
-	CMPQ  DI, SI
-	JG    over184
+	MOVQ  $0x00000020, R8
 
-asking185:
-	VMOVUPS     -64(AX)(DI*2), Y9
-	VCVTPH2PS   -32(R8)(DI*1), Y10
+asking184:
+	VMOVUPS     -64(AX)(R8*2), Y9
+	VCVTPH2PS   -32(R9)(R8*1), Y10
 	VSUBPS      Y10, Y9, Y10
 	VFMADD231PS Y10, Y10, Y1
-	VCVTPH2PS   -32(R9)(DI*1), Y10
+	VCVTPH2PS   -32(R10)(R8*1), Y10
 	VSUBPS      Y10, Y9, Y10
 	VFMADD231PS Y10, Y10, Y3
-	VCVTPH2PS   -32(R10)(DI*1), Y10
+	VCVTPH2PS   -32(R11)(R8*1), Y10
 	VSUBPS      Y10, Y9, Y10
 	VFMADD231PS Y10, Y10, Y5
-	VCVTPH2PS   -32(R11)(DI*1), Y10
+	VCVTPH2PS   -32(R12)(R8*1), Y10
 	VSUBPS      Y10, Y9, Y10
 	VFMADD231PS Y10, Y10, Y7
-	PREFETCHT0  -32(R12)(DI*1)
-	PREFETCHT0  -32(R13)(DI*1)
-	PREFETCHT0  -32(R14)(DI*1)
-	PREFETCHT0  -32(R15)(DI*1)
-	VMOVUPS     -32(AX)(DI*2), Y9
-	VCVTPH2PS   -16(R8)(DI*1), Y10
+	PREFETCHT0  -32(R13)(R8*1)
+	PREFETCHT0  -32(R14)(R8*1)
+	PREFETCHT0  -32(R15)(R8*1)
+	PREFETCHT0  -32(BP)(R8*1)
+	VMOVUPS     -32(AX)(R8*2), Y9
+	VCVTPH2PS   -16(R9)(R8*1), Y10
 	VSUBPS      Y10, Y9, Y10
 	VFMADD231PS Y10, Y10, Y2
-	VCVTPH2PS   -16(R9)(DI*1), Y10
+	VCVTPH2PS   -16(R10)(R8*1), Y10
 	VSUBPS      Y10, Y9, Y10
 	VFMADD231PS Y10, Y10, Y4
-	VCVTPH2PS   -16(R10)(DI*1), Y10
+	VCVTPH2PS   -16(R11)(R8*1), Y10
 	VSUBPS      Y10, Y9, Y10
 	VFMADD231PS Y10, Y10, Y6
-	VCVTPH2PS   -16(R11)(DI*1), Y10
+	VCVTPH2PS   -16(R12)(R8*1), Y10
 	VSUBPS      Y10, Y9, Y10
 	VFMADD231PS Y10, Y10, Y8
-	ADDQ        $+32, DI
-	CMPQ        DI, SI
-	JG          over184
-	CMPQ        DI, $0x00000200
-	JLE         asking185
+	ADDQ        $+32, R8
+	CMPQ        R8, $0x00000200
+	JLE         asking184
 
-loop186:
-	VMOVUPS     -64(AX)(DI*2), Y9
-	VCVTPH2PS   -32(R8)(DI*1), Y10
+loop185:
+	VMOVUPS     -64(AX)(R8*2), Y9
+	VCVTPH2PS   -32(R9)(R8*1), Y10
 	VSUBPS      Y10, Y9, Y10
 	VFMADD231PS Y10, Y10, Y1
-	VCVTPH2PS   -32(R9)(DI*1), Y10
+	VCVTPH2PS   -32(R10)(R8*1), Y10
 	VSUBPS      Y10, Y9, Y10
 	VFMADD231PS Y10, Y10, Y3
-	VCVTPH2PS   -32(R10)(DI*1), Y10
+	VCVTPH2PS   -32(R11)(R8*1), Y10
 	VSUBPS      Y10, Y9, Y10
 	VFMADD231PS Y10, Y10, Y5
-	VCVTPH2PS   -32(R11)(DI*1), Y10
+	VCVTPH2PS   -32(R12)(R8*1), Y10
 	VSUBPS      Y10, Y9, Y10
 	VFMADD231PS Y10, Y10, Y7
-	VMOVUPS     -32(AX)(DI*2), Y9
-	VCVTPH2PS   -16(R8)(DI*1), Y10
+	VMOVUPS     -32(AX)(R8*2), Y9
+	VCVTPH2PS   -16(R9)(R8*1), Y10
 	VSUBPS      Y10, Y9, Y10
 	VFMADD231PS Y10, Y10, Y2
-	VCVTPH2PS   -16(R9)(DI*1), Y10
+	VCVTPH2PS   -16(R10)(R8*1), Y10
 	VSUBPS      Y10, Y9, Y10
 	VFMADD231PS Y10, Y10, Y4
-	VCVTPH2PS   -16(R10)(DI*1), Y10
+	VCVTPH2PS   -16(R11)(R8*1), Y10
 	VSUBPS      Y10, Y9, Y10
 	VFMADD231PS Y10, Y10, Y6
-	VCVTPH2PS   -16(R11)(DI*1), Y10
+	VCVTPH2PS   -16(R12)(R8*1), Y10
 	VSUBPS      Y10, Y9, Y10
 	VFMADD231PS Y10, Y10, Y8
-	ADDQ        $+32, DI
-	CMPQ        DI, SI
-	JLE         loop186
+	ADDQ        $+32, R8
+	CMPQ        R8, DI
+	JLE         loop185
+	SUBQ        $+32, R8
+	JMP         summed177
 
-over184:
-	SUBQ $+32, DI
-	JMP  summed182
-
-ready177:
+ready176:
 	VPXOR Y1, Y1, Y1
 	VPXOR Y2, Y2, Y2
 	VPXOR Y3, Y3, Y3
@@ -2864,90 +2815,90 @@ ready177:
 	VPXOR Y6, Y6, Y6
 	VPXOR Y7, Y7, Y7
 	VPXOR Y8, Y8, Y8
-	MOVQ  $0x00000020, DI
-	CMPQ  DI, SI
-	JG    over187
+	MOVQ  $0x00000020, R8
+	CMPQ  R8, DI
+	JG    over186
 
-loop188:
-	VMOVUPS     -64(AX)(DI*2), Y9
-	VCVTPH2PS   -32(R8)(DI*1), Y10
+loop187:
+	VMOVUPS     -64(AX)(R8*2), Y9
+	VCVTPH2PS   -32(R9)(R8*1), Y10
 	VSUBPS      Y10, Y9, Y10
 	VFMADD231PS Y10, Y10, Y1
-	VCVTPH2PS   -32(R9)(DI*1), Y10
+	VCVTPH2PS   -32(R10)(R8*1), Y10
 	VSUBPS      Y10, Y9, Y10
 	VFMADD231PS Y10, Y10, Y3
-	VCVTPH2PS   -32(R10)(DI*1), Y10
+	VCVTPH2PS   -32(R11)(R8*1), Y10
 	VSUBPS      Y10, Y9, Y10
 	VFMADD231PS Y10, Y10, Y5
-	VCVTPH2PS   -32(R11)(DI*1), Y10
+	VCVTPH2PS   -32(R12)(R8*1), Y10
 	VSUBPS      Y10, Y9, Y10
 	VFMADD231PS Y10, Y10, Y7
-	VMOVUPS     -32(AX)(DI*2), Y9
-	VCVTPH2PS   -16(R8)(DI*1), Y10
+	VMOVUPS     -32(AX)(R8*2), Y9
+	VCVTPH2PS   -16(R9)(R8*1), Y10
 	VSUBPS      Y10, Y9, Y10
 	VFMADD231PS Y10, Y10, Y2
-	VCVTPH2PS   -16(R9)(DI*1), Y10
+	VCVTPH2PS   -16(R10)(R8*1), Y10
 	VSUBPS      Y10, Y9, Y10
 	VFMADD231PS Y10, Y10, Y4
-	VCVTPH2PS   -16(R10)(DI*1), Y10
+	VCVTPH2PS   -16(R11)(R8*1), Y10
 	VSUBPS      Y10, Y9, Y10
 	VFMADD231PS Y10, Y10, Y6
-	VCVTPH2PS   -16(R11)(DI*1), Y10
+	VCVTPH2PS   -16(R12)(R8*1), Y10
 	VSUBPS      Y10, Y9, Y10
 	VFMADD231PS Y10, Y10, Y8
-	ADDQ        $+32, DI
-	CMPQ        DI, SI
-	JLE         loop188
+	ADDQ        $+32, R8
+	CMPQ        R8, DI
+	JLE         loop187
 
-over187:
-	SUBQ $+32, DI
+over186:
+	SUBQ $+32, R8
 
-summed182:
-chunk189:
-	ADDQ        $+16, DI
-	CMPQ        DI, SI
-	JG          chunks190
-	VMOVUPS     -32(AX)(DI*2), Y9
-	VCVTPH2PS   -16(R8)(DI*1), Y10
+summed177:
+chunk188:
+	ADDQ        $+16, R8
+	CMPQ        R8, DI
+	JG          chunks189
+	VMOVUPS     -32(AX)(R8*2), Y9
+	VCVTPH2PS   -16(R9)(R8*1), Y10
 	VSUBPS      Y10, Y9, Y10
 	VFMADD231PS Y10, Y10, Y1
-	VCVTPH2PS   -16(R9)(DI*1), Y10
+	VCVTPH2PS   -16(R10)(R8*1), Y10
 	VSUBPS      Y10, Y9, Y10
 	VFMADD231PS Y10, Y10, Y3
-	VCVTPH2PS   -16(R10)(DI*1), Y10
+	VCVTPH2PS   -16(R11)(R8*1), Y10
 	VSUBPS      Y10, Y9, Y10
 	VFMADD231PS Y10, Y10, Y5
-	VCVTPH2PS   -16(R11)(DI*1), Y10
+	VCVTPH2PS   -16(R12)(R8*1), Y10
 	VSUBPS      Y10, Y9, Y10
 	VFMADD231PS Y10, Y10, Y7
-	JMP         chunk189
+	JMP         chunk188
 
-chunks190:
-	SUBQ        $+16, DI
-	CMPQ        DI, SI
-	JGE         whole191
-	VANDPS      -32(AX)(SI*2), Y0, Y9
-	VCVTPH2PS   -16(R8)(SI*1), Y10
+chunks189:
+	SUBQ        $+16, R8
+	CMPQ        R8, DI
+	JGE         whole190
+	VANDPS      -32(AX)(DI*2), Y0, Y9
+	VCVTPH2PS   -16(R9)(DI*1), Y10
 	VANDPS      Y10, Y0, Y10
 	VSUBPS      Y10, Y9, Y10
 	VFMADD231PS Y10, Y10, Y2
-	VANDPS      -32(AX)(SI*2), Y0, Y9
-	VCVTPH2PS   -16(R9)(SI*1), Y10
+	VANDPS      -32(AX)(DI*2), Y0, Y9
+	VCVTPH2PS   -16(R10)(DI*1), Y10
 	VANDPS      Y10, Y0, Y10
 	VSUBPS      Y10, Y9, Y10
 	VFMADD231PS Y10, Y10, Y4
-	VANDPS      -32(AX)(SI*2), Y0, Y9
-	VCVTPH2PS   -16(R10)(SI*1), Y10
+	VANDPS      -32(AX)(DI*2), Y0, Y9
+	VCVTPH2PS   -16(R11)(DI*1), Y10
 	VANDPS      Y10, Y0, Y10
 	VSUBPS      Y10, Y9, Y10
 	VFMADD231PS Y10, Y10, Y6
-	VANDPS      -32(AX)(SI*2), Y0, Y9
-	VCVTPH2PS   -16(R11)(SI*1), Y10
+	VANDPS      -32(AX)(DI*2), Y0, Y9
+	VCVTPH2PS   -16(R12)(DI*1), Y10
 	VANDPS      Y10, Y0, Y10
 	VSUBPS      Y10, Y9, Y10
 	VFMADD231PS Y10, Y10, Y8
 
-whole191:
+whole190:
 	VADDPS       Y2, Y1, Y1
 	VADDPS       Y4, Y3, Y3
 	VADDPS       Y6, Y5, Y5
@@ -2957,29 +2908,33 @@ whole191:
 	VHADDPS      Y2, Y1, Y1
 	VEXTRACTF128 $0x01, Y1, X2
 	VADDPS       X2, X1, X2
-	VMOVDQU      X2, (BX)
-	ADDQ         $0x10, BX
-	SUBQ         $0x04, DX
-	ADDQ         $0x10, CX
-	JMP          four175
+	VMOVD        X2, (DX)
+	VPEXTRD      $0x01, X2, (DX)(SI*1)
+	VPEXTRD      $0x02, X2, (DX)(SI*2)
+	LEAQ         (SI)(SI*2), R8
+	VPEXTRD      $0x03, X2, (DX)(R8*1)
+	ADDQ         $0x04, DX
+	ADDQ         $0x04, CX
+	DECQ         BX
+	JNZ          quarters175
+	LEAQ         (SI)(SI*2), R8
+	ADDQ         R8, CX
+	ADDQ         R8, DX
+	JMP          one179
 
 	// Rows in order.
-inorder176:
-	MOVQ  rows+8(FP), R11
-	MOVQ  DX, R12
-	SHRQ  $0x02, R12
-	JZ    over193
-	MOVQ  R12, R13
-	IMULQ SI, R13
-	MOVQ  R11, R8
-	LEAQ  (R8)(R13*1), R9
-	LEAQ  (R9)(R13*1), R10
-	LEAQ  (R10)(R13*1), R11
-	MOVQ  R12, R13
-	SHLQ  $0x02, R13
-	LEAQ  (R13)(R13*2), R14
+inorder178:
+	MOVQ  rows+8(FP), R12
+	TESTQ BX, BX
+	JZ    over192
+	MOVQ  BX, R8
+	IMULQ DI, R8
+	MOVQ  R12, R9
+	LEAQ  (R9)(R8*1), R10
+	LEAQ  (R10)(R8*1), R11
+	LEAQ  (R11)(R8*1), R12
 
-quarters192:
+quarters191:
 	VPXOR Y1, Y1, Y1
 	VPXOR Y2, Y2, Y2
 	VPXOR Y3, Y3, Y3
@@ -2988,89 +2943,89 @@ quarters192:
 	VPXOR Y6, Y6, Y6
 	VPXOR Y7, Y7, Y7
 	VPXOR Y8, Y8, Y8
-	MOVQ  $0x00000020, DI
-	CMPQ  DI, SI
-	JG    over194
+	MOVQ  $0x00000020, R8
+	CMPQ  R8, DI
+	JG    over193
 
-loop195:
-	VMOVUPS     -64(AX)(DI*2), Y9
-	VCVTPH2PS   -32(R8)(DI*1), Y10
+loop194:
+	VMOVUPS     -64(AX)(R8*2), Y9
+	VCVTPH2PS   -32(R9)(R8*1), Y10
 	VSUBPS      Y10, Y9, Y10
 	VFMADD231PS Y10, Y10, Y1
-	VCVTPH2PS   -32(R9)(DI*1), Y10
+	VCVTPH2PS   -32(R10)(R8*1), Y10
 	VSUBPS      Y10, Y9, Y10
 	VFMADD231PS Y10, Y10, Y3
-	VCVTPH2PS   -32(R10)(DI*1), Y10
+	VCVTPH2PS   -32(R11)(R8*1), Y10
 	VSUBPS      Y10, Y9, Y10
 	VFMADD231PS Y10, Y10, Y5
-	VCVTPH2PS   -32(R11)(DI*1), Y10
+	VCVTPH2PS   -32(R12)(R8*1), Y10
 	VSUBPS      Y10, Y9, Y10
 	VFMADD231PS Y10, Y10, Y7
-	VMOVUPS     -32(AX)(DI*2), Y9
-	VCVTPH2PS   -16(R8)(DI*1), Y10
+	VMOVUPS     -32(AX)(R8*2), Y9
+	VCVTPH2PS   -16(R9)(R8*1), Y10
 	VSUBPS      Y10, Y9, Y10
 	VFMADD231PS Y10, Y10, Y2
-	VCVTPH2PS   -16(R9)(DI*1), Y10
+	VCVTPH2PS   -16(R10)(R8*1), Y10
 	VSUBPS      Y10, Y9, Y10
 	VFMADD231PS Y10, Y10, Y4
-	VCVTPH2PS   -16(R10)(DI*1), Y10
+	VCVTPH2PS   -16(R11)(R8*1), Y10
 	VSUBPS      Y10, Y9, Y10
 	VFMADD231PS Y10, Y10, Y6
-	VCVTPH2PS   -16(R11)(DI*1), Y10
+	VCVTPH2PS   -16(R12)(R8*1), Y10
 	VSUBPS      Y10, Y9, Y10
 	VFMADD231PS Y10, Y10, Y8
-	ADDQ        $+32, DI
-	CMPQ        DI, SI
-	JLE         loop195
+	ADDQ        $+32, R8
+	CMPQ        R8, DI
+	JLE         loop194
 
-over194:
-	SUBQ $+32, DI
+over193:
+	SUBQ $+32, R8
 
-chunk196:
-	ADDQ        $+16, DI
-	CMPQ        DI, SI
-	JG          chunks197
-	VMOVUPS     -32(AX)(DI*2), Y9
-	VCVTPH2PS   -16(R8)(DI*1), Y10
+chunk195:
+	ADDQ        $+16, R8
+	CMPQ        R8, DI
+	JG          chunks196
+	VMOVUPS     -32(AX)(R8*2), Y9
+	VCVTPH2PS   -16(R9)(R8*1), Y10
 	VSUBPS      Y10, Y9, Y10
 	VFMADD231PS Y10, Y10, Y1
-	VCVTPH2PS   -16(R9)(DI*1), Y10
+	VCVTPH2PS   -16(R10)(R8*1), Y10
 	VSUBPS      Y10, Y9, Y10
 	VFMADD231PS Y10, Y10, Y3
-	VCVTPH2PS   -16(R10)(DI*1), Y10
+	VCVTPH2PS   -16(R11)(R8*1), Y10
 	VSUBPS      Y10, Y9, Y10
 	VFMADD231PS Y10, Y10, Y5
-	VCVTPH2PS   -16(R11)(DI*1), Y10
+	VCVTPH2PS   -16(R12)(R8*1), Y10
 	VSUBPS      Y10, Y9, Y10
 	VFMADD231PS Y10, Y10, Y7
-	JMP         chunk196
+	JMP         chunk195
 
-chunks197:
-	SUBQ        $+16, DI
-	CMPQ        DI, SI
-	JGE         whole198
-	VANDPS      -32(AX)(SI*2), Y0, Y9
-	VCVTPH2PS   -16(R8)(SI*1), Y10
+chunks196:
+	SUBQ        $+16, R8
+	CMPQ        R8, DI
+	JGE         whole197
+	VANDPS      -32(AX)(DI*2), Y0, Y9
+	VCVTPH2PS   -16(R9)(DI*1), Y10
 	VANDPS      Y10, Y0, Y10
 	VSUBPS      Y10, Y9, Y10
 	VFMADD231PS Y10, Y10, Y2
-	VANDPS      -32(AX)(SI*2), Y0, Y9
-	VCVTPH2PS   -16(R9)(SI*1), Y10
+	VANDPS      -32(AX)(DI*2), Y0, Y9
+	VCVTPH2PS   -16(R10)(DI*1), Y10
 	VANDPS      Y10, Y0, Y10
 	VSUBPS      Y10, Y9, Y10
 	VFMADD231PS Y10, Y10, Y4
-	VANDPS      -32(AX)(SI*2), Y0, Y9
-	VCVTPH2PS   -16(R10)(SI*1), Y10
+	VANDPS      -32(AX)(DI*2), Y0, Y9
+	VCVTPH2PS   -16(R11)(DI*1), Y10
 	VANDPS      Y10, Y0, Y10
 	VSUBPS      Y10, Y9, Y10
 	VFMADD231PS Y10, Y10, Y6
-	VANDPS      -32(AX)(SI*2), Y0, Y9
-	VCVTPH2PS   -16(R11)(SI*1), Y10
+	VANDPS      -32(AX)(DI*2), Y0, Y9
+	VCVTPH2PS   -16(R12)(DI*1), Y10
 	VANDPS      Y10, Y0, Y10
 	VSUBPS      Y10, Y9, Y10
 	VFMADD231PS Y10, Y10, Y8
 
-whole198:
+whole197:
 	VADDPS       Y2, Y1, Y1
 	VADDPS       Y4, Y3, Y3
 	VADDPS       Y6, Y5, Y5
@@ -3080,88 +3035,91 @@ whole198:
 	VHADDPS      Y2, Y1, Y1
 	VEXTRACTF128 $0x01, Y1, X2
 	VADDPS       X2, X1, X2
-	VMOVD        X2, (BX)
-	VPEXTRD      $0x01, X2, (BX)(R13*1)
-	VPEXTRD      $0x02, X2, (BX)(R13*2)
-	VPEXTRD      $0x03, X2, (BX)(R14*1)
-	ADDQ         $0x04, BX
-	ADDQ         SI, R8
-	ADDQ         SI, R9
-	ADDQ         SI, R10
-	ADDQ         SI, R11
-	DECQ         R12
-	JNZ          quarters192
-	ADDQ         R14, BX
-	ANDQ         $0x03, DX
+	VMOVD        X2, (DX)
+	VPEXTRD      $0x01, X2, (DX)(SI*1)
+	VPEXTRD      $0x02, X2, (DX)(SI*2)
+	LEAQ         (SI)(SI*2), R8
+	VPEXTRD      $0x03, X2, (DX)(R8*1)
+	ADDQ         $0x04, DX
+	ADDQ         DI, R9
+	ADDQ         DI, R10
+	ADDQ         DI, R11
+	ADDQ         DI, R12
+	DECQ         BX
+	JNZ          quarters191
+	LEAQ         (SI)(SI*2), R8
+	ADDQ         R8, DX
 
-over193:
-	SUBQ SI, R11
+over192:
+	SUBQ DI, R12
 
 	// What is left, row by row.
-one178:
-	TESTQ DX, DX
-	JZ    done181
+one179:
+	MOVQ n+24(FP), BX
+	ANDQ $0x03, BX
+
+again198:
+	JZ    done182
 	TESTQ CX, CX
-	JZ    oneinorder179
-	MOVQ  rows+8(FP), DI
-	MOVL  (CX), R11
-	IMULQ stride+32(FP), R11
-	ADDQ  DI, R11
+	JZ    oneinorder180
+	MOVL  (CX), R12
+	IMULQ stride+32(FP), R12
+	ADDQ  rows+8(FP), R12
 	ADDQ  $0x04, CX
-	JMP   oneready180
+	JMP   oneready181
 
-oneinorder179:
-	ADDQ stride+32(FP), R11
+oneinorder180:
+	ADDQ stride+32(FP), R12
 
-oneready180:
+oneready181:
 	VPXOR Y1, Y1, Y1
 	VPXOR Y2, Y2, Y2
 	VPXOR Y3, Y3, Y3
 	VPXOR Y4, Y4, Y4
-	MOVQ  $0x00000040, DI
-	CMPQ  DI, SI
+	MOVQ  $0x00000040, R8
+	CMPQ  R8, DI
 	JG    over199
 
 loop200:
-	VMOVUPS     -128(AX)(DI*2), Y5
-	VCVTPH2PS   -64(R11)(DI*1), Y6
+	VMOVUPS     -128(AX)(R8*2), Y5
+	VCVTPH2PS   -64(R12)(R8*1), Y6
 	VSUBPS      Y6, Y5, Y6
 	VFMADD231PS Y6, Y6, Y1
-	VMOVUPS     -96(AX)(DI*2), Y5
-	VCVTPH2PS   -48(R11)(DI*1), Y6
+	VMOVUPS     -96(AX)(R8*2), Y5
+	VCVTPH2PS   -48(R12)(R8*1), Y6
 	VSUBPS      Y6, Y5, Y6
 	VFMADD231PS Y6, Y6, Y2
-	VMOVUPS     -64(AX)(DI*2), Y5
-	VCVTPH2PS   -32(R11)(DI*1), Y6
+	VMOVUPS     -64(AX)(R8*2), Y5
+	VCVTPH2PS   -32(R12)(R8*1), Y6
 	VSUBPS      Y6, Y5, Y6
 	VFMADD231PS Y6, Y6, Y3
-	VMOVUPS     -32(AX)(DI*2), Y5
-	VCVTPH2PS   -16(R11)(DI*1), Y6
+	VMOVUPS     -32(AX)(R8*2), Y5
+	VCVTPH2PS   -16(R12)(R8*1), Y6
 	VSUBPS      Y6, Y5, Y6
 	VFMADD231PS Y6, Y6, Y4
-	ADDQ        $+64, DI
-	CMPQ        DI, SI
+	ADDQ        $+64, R8
+	CMPQ        R8, DI
 	JLE         loop200
 
 over199:
-	SUBQ $+64, DI
+	SUBQ $+64, R8
 
 chunk201:
-	ADDQ        $+16, DI
-	CMPQ        DI, SI
+	ADDQ        $+16, R8
+	CMPQ        R8, DI
 	JG          chunks202
-	VMOVUPS     -32(AX)(DI*2), Y5
-	VCVTPH2PS   -16(R11)(DI*1), Y6
+	VMOVUPS     -32(AX)(R8*2), Y5
+	VCVTPH2PS   -16(R12)(R8*1), Y6
 	VSUBPS      Y6, Y5, Y6
 	VFMADD231PS Y6, Y6, Y1
 	JMP         chunk201
 
 chunks202:
-	SUBQ        $+16, DI
-	CMPQ        DI, SI
+	SUBQ        $+16, R8
+	CMPQ        R8, DI
 	JGE         whole203
-	VANDPS      -32(AX)(SI*2), Y0, Y5
-	VCVTPH2PS   -16(R11)(SI*1), Y6
+	VANDPS      -32(AX)(DI*2), Y0, Y5
+	VCVTPH2PS   -16(R12)(DI*1), Y6
 	VANDPS      Y6, Y0, Y6
 	VSUBPS      Y6, Y5, Y6
 	VFMADD231PS Y6, Y6, Y4
@@ -3174,77 +3132,70 @@ whole203:
 	VADDPS       X2, X1, X2
 	VHADDPS      X2, X2, X2
 	VHADDPS      X2, X2, X2
-	VMOVD        X2, (BX)
-	ADDQ         $0x04, BX
-	DECQ         DX
-	JMP          one178
+	VMOVD        X2, (DX)
+	ADDQ         $0x04, DX
+	DECQ         BX
+	JMP          again198
 
-done181:
+done182:
 	VZEROUPPER
 	RET
 
 // func dotAVX2(query *float32, rows *float32, ids *uint32, n int, stride int, out *float32)
-// Requires: AVX, FMA3, MMX+
-TEXT ·dotAVX2(SB), $0-48
+// Requires: AVX, AVX2, FMA3, MMX+
+TEXT ·dotAVX2(SB), $8-48
 	MOVQ    query+0(FP), AX
 	MOVQ    ids+16(FP), CX
-	MOVQ    n+24(FP), DX
-	MOVQ    out+40(FP), BX
-	MOVQ    stride+32(FP), SI
-	MOVQ    SI, DI
-	SHRQ    $0x02, DI
-	ANDQ    $0x07, DI
-	LEAQ    lanes<>+64(SB), R8
-	NEGQ    DI
-	VMOVDQU (R8)(DI*4), Y0
+	MOVQ    out+40(FP), DX
+	MOVQ    stride+32(FP), DI
+	MOVQ    DI, BX
+	SHRQ    $0x02, BX
+	ANDQ    $0x07, BX
+	LEAQ    lanes<>+64(SB), SI
+	NEGQ    BX
+	VMOVDQU (SI)(BX*4), Y0
+	MOVQ    n+24(FP), BX
+	SHRQ    $0x02, BX
+	MOVQ    BX, SI
+	SHLQ    $0x02, SI
 	TESTQ   CX, CX
-	JZ      inorder205
+	JZ      inorder207
 
-	// Four rows of the list at once.
-four204:
-	CMPQ  DX, $0x04
-	JL    one207
-	MOVQ  rows+8(FP), DI
-	MOVL  (CX), R8
-	IMULQ stride+32(FP), R8
-	ADDQ  DI, R8
-	MOVL  4(CX), R9
+	// Rows of the list.
+	TESTQ BX, BX
+	JZ    one208
+
+quarters204:
+	MOVL  (CX), R9
 	IMULQ stride+32(FP), R9
-	ADDQ  DI, R9
-	MOVL  8(CX), R10
+	ADDQ  rows+8(FP), R9
+	MOVL  (CX)(SI*1), R10
 	IMULQ stride+32(FP), R10
-	ADDQ  DI, R10
-	MOVL  12(CX), R11
+	ADDQ  rows+8(FP), R10
+	MOVL  (CX)(SI*2), R11
 	IMULQ stride+32(FP), R11
-	ADDQ  DI, R11
-	CMPQ  stride+32(FP), $0x00000400
-	JL    ready206
-	MOVQ  R8, R12
-	MOVQ  R9, R13
-	MOVQ  R10, R14
-	MOVQ  R11, R15
-	CMPQ  DX, $+5
-	JL    asked212
-	MOVL  16(CX), R12
+	ADDQ  rows+8(FP), R11
+	LEAQ  (SI)(SI*2), R8
+	MOVL  (CX)(R8*1), R12
 	IMULQ stride+32(FP), R12
-	ADDQ  DI, R12
-	CMPQ  DX, $+6
-	JL    asked212
-	MOVL  20(CX), R13
+	ADDQ  rows+8(FP), R12
+	CMPQ  stride+32(FP), $0x00000400
+	JL    ready205
+	CMPQ  BX, $0x01
+	JE    ready205
+	MOVL  4(CX), R13
 	IMULQ stride+32(FP), R13
-	ADDQ  DI, R13
-	CMPQ  DX, $+7
-	JL    asked212
-	MOVL  24(CX), R14
+	ADDQ  rows+8(FP), R13
+	MOVL  4(CX)(SI*1), R14
 	IMULQ stride+32(FP), R14
-	ADDQ  DI, R14
-	CMPQ  DX, $+8
-	JL    asked212
-	MOVL  28(CX), R15
+	ADDQ  rows+8(FP), R14
+	MOVL  4(CX)(SI*2), R15
 	IMULQ stride+32(FP), R15
-	ADDQ  DI, R15
-
-asked212:
+	ADDQ  rows+8(FP), R15
+	LEAQ  (SI)(SI*2), R8
+	MOVL  4(CX)(R8*1), BP
+	IMULQ stride+32(FP), BP
+	ADDQ  rows+8(FP), BP
 	VPXOR Y1, Y1, Y1
 	VPXOR Y2, Y2, Y2
 	VPXOR Y3, Y3, Y3
@@ -3253,51 +3204,45 @@ asked212:
 	VPXOR Y6, Y6, Y6
 	VPXOR Y7, Y7, Y7
 	VPXOR Y8, Y8, Y8
-	MOVQ  $0x00000040, DI
-	CMPQ  DI, SI
-	JG    over213
+	MOVQ  $0x00000040, R8
 
-asking214:
-	VMOVUPS     -64(AX)(DI*1), Y9
-	VFMADD231PS -64(R8)(DI*1), Y9, Y1
-	VFMADD231PS -64(R9)(DI*1), Y9, Y3
-	VFMADD231PS -64(R10)(DI*1), Y9, Y5
-	VFMADD231PS -64(R11)(DI*1), Y9, Y7
-	PREFETCHT0  -64(R12)(DI*1)
-	PREFETCHT0  -64(R13)(DI*1)
-	PREFETCHT0  -64(R14)(DI*1)
-	PREFETCHT0  -64(R15)(DI*1)
-	VMOVUPS     -32(AX)(DI*1), Y9
-	VFMADD231PS -32(R8)(DI*1), Y9, Y2
-	VFMADD231PS -32(R9)(DI*1), Y9, Y4
-	VFMADD231PS -32(R10)(DI*1), Y9, Y6
-	VFMADD231PS -32(R11)(DI*1), Y9, Y8
-	ADDQ        $+64, DI
-	CMPQ        DI, SI
-	JG          over213
-	CMPQ        DI, $0x00000200
-	JLE         asking214
+asking213:
+	VMOVUPS     -64(AX)(R8*1), Y9
+	VFMADD231PS -64(R9)(R8*1), Y9, Y1
+	VFMADD231PS -64(R10)(R8*1), Y9, Y3
+	VFMADD231PS -64(R11)(R8*1), Y9, Y5
+	VFMADD231PS -64(R12)(R8*1), Y9, Y7
+	PREFETCHT0  -64(R13)(R8*1)
+	PREFETCHT0  -64(R14)(R8*1)
+	PREFETCHT0  -64(R15)(R8*1)
+	PREFETCHT0  -64(BP)(R8*1)
+	VMOVUPS     -32(AX)(R8*1), Y9
+	VFMADD231PS -32(R9)(R8*1), Y9, Y2
+	VFMADD231PS -32(R10)(R8*1), Y9, Y4
+	VFMADD231PS -32(R11)(R8*1), Y9, Y6
+	VFMADD231PS -32(R12)(R8*1), Y9, Y8
+	ADDQ        $+64, R8
+	CMPQ        R8, $0x00000200
+	JLE         asking213
 
-loop215:
-	VMOVUPS     -64(AX)(DI*1), Y9
-	VFMADD231PS -64(R8)(DI*1), Y9, Y1
-	VFMADD231PS -64(R9)(DI*1), Y9, Y3
-	VFMADD231PS -64(R10)(DI*1), Y9, Y5
-	VFMADD231PS -64(R11)(DI*1), Y9, Y7
-	VMOVUPS     -32(AX)(DI*1), Y9
-	VFMADD231PS -32(R8)(DI*1), Y9, Y2
-	VFMADD231PS -32(R9)(DI*1), Y9, Y4
-	VFMADD231PS -32(R10)(DI*1), Y9, Y6
-	VFMADD231PS -32(R11)(DI*1), Y9, Y8
-	ADDQ        $+64, DI
-	CMPQ        DI, SI
-	JLE         loop215
+loop214:
+	VMOVUPS     -64(AX)(R8*1), Y9
+	VFMADD231PS -64(R9)(R8*1), Y9, Y1
+	VFMADD231PS -64(R10)(R8*1), Y9, Y3
+	VFMADD231PS -64(R11)(R8*1), Y9, Y5
+	VFMADD231PS -64(R12)(R8*1), Y9, Y7
+	VMOVUPS     -32(AX)(R8*1), Y9
+	VFMADD231PS -32(R9)(R8*1), Y9, Y2
+	VFMADD231PS -32(R10)(R8*1), Y9, Y4
+	VFMADD231PS -32(R11)(R8*1), Y9, Y6
+	VFMADD231PS -32(R12)(R8*1), Y9, Y8
+	ADDQ        $+64, R8
+	CMPQ        R8, DI
+	JLE         loop214
+	SUBQ        $+64, R8
+	JMP         summed206
 
-over213:
-	SUBQ $+64, DI
-	JMP  summed211
-
-ready206:
+ready205:
 	VPXOR Y1, Y1, Y1
 	VPXOR Y2, Y2, Y2
 	VPXOR Y3, Y3, Y3
@@ -3306,55 +3251,55 @@ ready206:
 	VPXOR Y6, Y6, Y6
 	VPXOR Y7, Y7, Y7
 	VPXOR Y8, Y8, Y8
-	MOVQ  $0x00000040, DI
-	CMPQ  DI, SI
-	JG    over216
+	MOVQ  $0x00000040, R8
+	CMPQ  R8, DI
+	JG    over215
 
-loop217:
-	VMOVUPS     -64(AX)(DI*1), Y9
-	VFMADD231PS -64(R8)(DI*1), Y9, Y1
-	VFMADD231PS -64(R9)(DI*1), Y9, Y3
-	VFMADD231PS -64(R10)(DI*1), Y9, Y5
-	VFMADD231PS -64(R11)(DI*1), Y9, Y7
-	VMOVUPS     -32(AX)(DI*1), Y9
-	VFMADD231PS -32(R8)(DI*1), Y9, Y2
-	VFMADD231PS -32(R9)(DI*1), Y9, Y4
-	VFMADD231PS -32(R10)(DI*1), Y9, Y6
-	VFMADD231PS -32(R11)(DI*1), Y9, Y8
-	ADDQ        $+64, DI
-	CMPQ        DI, SI
-	JLE         loop217
+loop216:
+	VMOVUPS     -64(AX)(R8*1), Y9
+	VFMADD231PS -64(R9)(R8*1), Y9, Y1
+	VFMADD231PS -64(R10)(R8*1), Y9, Y3
+	VFMADD231PS -64(R11)(R8*1), Y9, Y5
+	VFMADD231PS -64(R12)(R8*1), Y9, Y7
+	VMOVUPS     -32(AX)(R8*1), Y9
+	VFMADD231PS -32(R9)(R8*1), Y9, Y2
+	VFMADD231PS -32(R10)(R8*1), Y9, Y4
+	VFMADD231PS -32(R11)(R8*1), Y9, Y6
+	VFMADD231PS -32(R12)(R8*1), Y9, Y8
+	ADDQ        $+64, R8
+	CMPQ        R8, DI
+	JLE         loop216
 
-over216:
-	SUBQ $+64, DI
+over215:
+	SUBQ $+64, R8
 
-summed211:
-chunk218:
-	ADDQ        $+32, DI
-	CMPQ        DI, SI
-	JG          chunks219
-	VMOVUPS     -32(AX)(DI*1), Y9
-	VFMADD231PS -32(R8)(DI*1), Y9, Y1
-	VFMADD231PS -32(R9)(DI*1), Y9, Y3
-	VFMADD231PS -32(R10)(DI*1), Y9, Y5
-	VFMADD231PS -32(R11)(DI*1), Y9, Y7
-	JMP         chunk218
+summed206:
+chunk217:
+	ADDQ        $+32, R8
+	CMPQ        R8, DI
+	JG          chunks218
+	VMOVUPS     -32(AX)(R8*1), Y9
+	VFMADD231PS -32(R9)(R8*1), Y9, Y1
+	VFMADD231PS -32(R10)(R8*1), Y9, Y3
+	VFMADD231PS -32(R11)(R8*1), Y9, Y5
+	VFMADD231PS -32(R12)(R8*1), Y9, Y7
+	JMP         chunk217
 
-chunks219:
-	SUBQ        $+32, DI
-	CMPQ        DI, SI
-	JGE         whole220
-	VMASKMOVPS  (AX)(DI*1), Y0, Y9
-	VMASKMOVPS  (R8)(DI*1), Y0, Y10
+chunks218:
+	SUBQ        $+32, R8
+	CMPQ        R8, DI
+	JGE         whole219
+	VMASKMOVPS  (AX)(R8*1), Y0, Y9
+	VMASKMOVPS  (R9)(R8*1), Y0, Y10
 	VFMADD231PS Y10, Y9, Y2
-	VMASKMOVPS  (R9)(DI*1), Y0, Y10
+	VMASKMOVPS  (R10)(R8*1), Y0, Y10
 	VFMADD231PS Y10, Y9, Y4
-	VMASKMOVPS  (R10)(DI*1), Y0, Y10
+	VMASKMOVPS  (R11)(R8*1), Y0, Y10
 	VFMADD231PS Y10, Y9, Y6
-	VMASKMOVPS  (R11)(DI*1), Y0, Y10
+	VMASKMOVPS  (R12)(R8*1), Y0, Y10
 	VFMADD231PS Y10, Y9, Y8
 
-whole220:
+whole219:
 	VADDPS       Y2, Y1, Y1
 	VADDPS       Y4, Y3, Y3
 	VADDPS       Y6, Y5, Y5
@@ -3364,29 +3309,33 @@ whole220:
 	VHADDPS      Y2, Y1, Y1
 	VEXTRACTF128 $0x01, Y1, X2
 	VADDPS       X2, X1, X2
-	VMOVDQU      X2, (BX)
-	ADDQ         $0x10, BX
-	SUBQ         $0x04, DX
-	ADDQ         $0x10, CX
-	JMP          four204
+	VMOVD        X2, (DX)
+	VPEXTRD      $0x01, X2, (DX)(SI*1)
+	VPEXTRD      $0x02, X2, (DX)(SI*2)
+	LEAQ         (SI)(SI*2), R8
+	VPEXTRD      $0x03, X2, (DX)(R8*1)
+	ADDQ         $0x04, DX
+	ADDQ         $0x04, CX
+	DECQ         BX
+	JNZ          quarters204
+	LEAQ         (SI)(SI*2), R8
+	ADDQ         R8, CX
+	ADDQ         R8, DX
+	JMP          one208
 
 	// Rows in order.
-inorder205:
-	MOVQ  rows+8(FP), R11
-	MOVQ  DX, R12
-	SHRQ  $0x02, R12
-	JZ    over222
-	MOVQ  R12, R13
-	IMULQ SI, R13
-	MOVQ  R11, R8
-	LEAQ  (R8)(R13*1), R9
-	LEAQ  (R9)(R13*1), R10
-	LEAQ  (R10)(R13*1), R11
-	MOVQ  R12, R13
-	SHLQ  $0x02, R13
-	LEAQ  (R13)(R13*2), R14
+inorder207:
+	MOVQ  rows+8(FP), R12
+	TESTQ BX, BX
+	JZ    over221
+	MOVQ  BX, R8
+	IMULQ DI, R8
+	MOVQ  R12, R9
+	LEAQ  (R9)(R8*1), R10
+	LEAQ  (R10)(R8*1), R11
+	LEAQ  (R11)(R8*1), R12
 
-quarters221:
+quarters220:
 	VPXOR Y1, Y1, Y1
 	VPXOR Y2, Y2, Y2
 	VPXOR Y3, Y3, Y3
@@ -3395,54 +3344,54 @@ quarters221:
 	VPXOR Y6, Y6, Y6
 	VPXOR Y7, Y7, Y7
 	VPXOR Y8, Y8, Y8
-	MOVQ  $0x00000040, DI
-	CMPQ  DI, SI
-	JG    over223
+	MOVQ  $0x00000040, R8
+	CMPQ  R8, DI
+	JG    over222
 
-loop224:
-	VMOVUPS     -64(AX)(DI*1), Y9
-	VFMADD231PS -64(R8)(DI*1), Y9, Y1
-	VFMADD231PS -64(R9)(DI*1), Y9, Y3
-	VFMADD231PS -64(R10)(DI*1), Y9, Y5
-	VFMADD231PS -64(R11)(DI*1), Y9, Y7
-	VMOVUPS     -32(AX)(DI*1), Y9
-	VFMADD231PS -32(R8)(DI*1), Y9, Y2
-	VFMADD231PS -32(R9)(DI*1), Y9, Y4
-	VFMADD231PS -32(R10)(DI*1), Y9, Y6
-	VFMADD231PS -32(R11)(DI*1), Y9, Y8
-	ADDQ        $+64, DI
-	CMPQ        DI, SI
-	JLE         loop224
+loop223:
+	VMOVUPS     -64(AX)(R8*1), Y9
+	VFMADD231PS -64(R9)(R8*1), Y9, Y1
+	VFMADD231PS -64(R10)(R8*1), Y9, Y3
+	VFMADD231PS -64(R11)(R8*1), Y9, Y5
+	VFMADD231PS -64(R12)(R8*1), Y9, Y7
+	VMOVUPS     -32(AX)(R8*1), Y9
+	VFMADD231PS -32(R9)(R8*1), Y9, Y2
+	VFMADD231PS -32(R10)(R8*1), Y9, Y4
+	VFMADD231PS -32(R11)(R8*1), Y9, Y6
+	VFMADD231PS -32(R12)(R8*1), Y9, Y8
+	ADDQ        $+64, R8
+	CMPQ        R8, DI
+	JLE         loop223
 
-over223:
-	SUBQ $+64, DI
+over222:
+	SUBQ $+64, R8
 
-chunk225:
-	ADDQ        $+32, DI
-	CMPQ        DI, SI
-	JG          chunks226
-	VMOVUPS     -32(AX)(DI*1), Y9
-	VFMADD231PS -32(R8)(DI*1), Y9, Y1
-	VFMADD231PS -32(R9)(DI*1), Y9, Y3
-	VFMADD231PS -32(R10)(DI*1), Y9, Y5
-	VFMADD231PS -32(R11)(DI*1), Y9, Y7
-	JMP         chunk225
+chunk224:
+	ADDQ        $+32, R8
+	CMPQ        R8, DI
+	JG          chunks225
+	VMOVUPS     -32(AX)(R8*1), Y9
+	VFMADD231PS -32(R9)(R8*1), Y9, Y1
+	VFMADD231PS -32(R10)(R8*1), Y9, Y3
+	VFMADD231PS -32(R11)(R8*1), Y9, Y5
+	VFMADD231PS -32(R12)(R8*1), Y9, Y7
+	JMP         chunk224
 
-chunks226:
-	SUBQ        $+32, DI
-	CMPQ        DI, SI
-	JGE         whole227
-	VMASKMOVPS  (AX)(DI*1), Y0, Y9
-	VMASKMOVPS  (R8)(DI*1), Y0, Y10
+chunks225:
+	SUBQ        $+32, R8
+	CMPQ        R8, DI
+	JGE         whole226
+	VMASKMOVPS  (AX)(R8*1), Y0, Y9
+	VMASKMOVPS  (R9)(R8*1), Y0, Y10
 	VFMADD231PS Y10, Y9, Y2
-	VMASKMOVPS  (R9)(DI*1), Y0, Y10
+	VMASKMOVPS  (R10)(R8*1), Y0, Y10
 	VFMADD231PS Y10, Y9, Y4
-	VMASKMOVPS  (R10)(DI*1), Y0, Y10
+	VMASKMOVPS  (R11)(R8*1), Y0, Y10
 	VFMADD231PS Y10, Y9, Y6
-	VMASKMOVPS  (R11)(DI*1), Y0, Y10
+	VMASKMOVPS  (R12)(R8*1), Y0, Y10
 	VFMADD231PS Y10, Y9, Y8
 
-whole227:
+whole226:
 	VADDPS       Y2, Y1, Y1
 	VADDPS       Y4, Y3, Y3
 	VADDPS       Y6, Y5, Y5
@@ -3452,78 +3401,81 @@ whole227:
 	VHADDPS      Y2, Y1, Y1
 	VEXTRACTF128 $0x01, Y1, X2
 	VADDPS       X2, X1, X2
-	VMOVD        X2, (BX)
-	VPEXTRD      $0x01, X2, (BX)(R13*1)
-	VPEXTRD      $0x02, X2, (BX)(R13*2)
-	VPEXTRD      $0x03, X2, (BX)(R14*1)
-	ADDQ         $0x04, BX
-	ADDQ         SI, R8
-	ADDQ         SI, R9
-	ADDQ         SI, R10
-	ADDQ         SI, R11
-	DECQ         R12
-	JNZ          quarters221
-	ADDQ         R14, BX
-	ANDQ         $0x03, DX
+	VMOVD        X2, (DX)
+	VPEXTRD      $0x01, X2, (DX)(SI*1)
+	VPEXTRD      $0x02, X2, (DX)(SI*2)
+	LEAQ         (SI)(SI*2), R8
+	VPEXTRD      $0x03, X2, (DX)(R8*1)
+	ADDQ         $0x04, DX
+	ADDQ         DI, R9
+	ADDQ         DI, R10
+	ADDQ         DI, R11
+	ADDQ         DI, R12
+	DECQ         BX
+	JNZ          quarters220
+	LEAQ         (SI)(SI*2), R8
+	ADDQ         R8, DX
 
-over222:
-	SUBQ SI, R11
+over221:
+	SUBQ DI, R12
 
 	// What is left, row by row.
-one207:
-	TESTQ DX, DX
-	JZ    done210
+one208:
+	MOVQ n+24(FP), BX
+	ANDQ $0x03, BX
+
+again227:
+	JZ    done211
 	TESTQ CX, CX
-	JZ    oneinorder208
-	MOVQ  rows+8(FP), DI
-	MOVL  (CX), R11
-	IMULQ stride+32(FP), R11
-	ADDQ  DI, R11
+	JZ    oneinorder209
+	MOVL  (CX), R12
+	IMULQ stride+32(FP), R12
+	ADDQ  rows+8(FP), R12
 	ADDQ  $0x04, CX
-	JMP   oneready209
+	JMP   oneready210
 
-oneinorder208:
-	ADDQ stride+32(FP), R11
+oneinorder209:
+	ADDQ stride+32(FP), R12
 
-oneready209:
+oneready210:
 	VPXOR Y1, Y1, Y1
 	VPXOR Y2, Y2, Y2
 	VPXOR Y3, Y3, Y3
 	VPXOR Y4, Y4, Y4
-	MOVQ  $0x00000080, DI
-	CMPQ  DI, SI
+	MOVQ  $0x00000080, R8
+	CMPQ  R8, DI
 	JG    over228
 
 loop229:
-	VMOVUPS     -128(AX)(DI*1), Y5
-	VFMADD231PS -128(R11)(DI*1), Y5, Y1
-	VMOVUPS     -96(AX)(DI*1), Y5
-	VFMADD231PS -96(R11)(DI*1), Y5, Y2
-	VMOVUPS     -64(AX)(DI*1), Y5
-	VFMADD231PS -64(R11)(DI*1), Y5, Y3
-	VMOVUPS     -32(AX)(DI*1), Y5
-	VFMADD231PS -32(R11)(DI*1), Y5, Y4
-	ADDQ        $+128, DI
-	CMPQ        DI, SI
+	VMOVUPS     -128(AX)(R8*1), Y5
+	VFMADD231PS -128(R12)(R8*1), Y5, Y1
+	VMOVUPS     -96(AX)(R8*1), Y5
+	VFMADD231PS -96(R12)(R8*1), Y5, Y2
+	VMOVUPS     -64(AX)(R8*1), Y5
+	VFMADD231PS -64(R12)(R8*1), Y5, Y3
+	VMOVUPS     -32(AX)(R8*1), Y5
+	VFMADD231PS -32(R12)(R8*1), Y5, Y4
+	ADDQ        $+128, R8
+	CMPQ        R8, DI
 	JLE         loop229
 
 over228:
-	SUBQ $+128, DI
+	SUBQ $+128, R8
 
 chunk230:
-	ADDQ        $+32, DI
-	CMPQ        DI, SI
+	ADDQ        $+32, R8
+	CMPQ        R8, DI
 	JG          chunks231
-	VMOVUPS     -32(AX)(DI*1), Y5
-	VFMADD231PS -32(R11)(DI*1), Y5, Y1
+	VMOVUPS     -32(AX)(R8*1), Y5
+	VFMADD231PS -32(R12)(R8*1), Y5, Y1
 	JMP         chunk230
 
 chunks231:
-	SUBQ        $+32, DI
-	CMPQ        DI, SI
+	SUBQ        $+32, R8
+	CMPQ        R8, DI
 	JGE         whole232
-	VMASKMOVPS  (AX)(DI*1), Y0, Y5
-	VMASKMOVPS  (R11)(DI*1), Y0, Y6
+	VMASKMOVPS  (AX)(R8*1), Y0, Y5
+	VMASKMOVPS  (R12)(R8*1), Y0, Y6
 	VFMADD231PS Y6, Y5, Y4
 
 whole232:
@@ -3534,76 +3486,69 @@ whole232:
 	VADDPS       X2, X1, X2
 	VHADDPS      X2, X2, X2
 	VHADDPS      X2, X2, X2
-	VMOVD        X2, (BX)
-	ADDQ         $0x04, BX
-	DECQ         DX
-	JMP          one207
+	VMOVD        X2, (DX)
+	ADDQ         $0x04, DX
+	DECQ         BX
+	JMP          again227
 
-done210:
+done211:
 	VZEROUPPER
 	RET
 
 // func halfDotAVX2(query *float32, rows *uint16, ids *uint32, n int, stride int, out *float32)
-// Requires: AVX, F16C, FMA3, MMX+
-TEXT ·halfDotAVX2(SB), $0-48
+// Requires: AVX, AVX2, F16C, FMA3, MMX+
+TEXT ·halfDotAVX2(SB), $8-48
 	MOVQ    query+0(FP), AX
 	MOVQ    ids+16(FP), CX
-	MOVQ    n+24(FP), DX
-	MOVQ    out+40(FP), BX
-	MOVQ    stride+32(FP), SI
-	MOVQ    SI, DI
-	SHRQ    $0x01, DI
-	ANDQ    $0x07, DI
-	LEAQ    lanes<>+0(SB), R8
-	VMOVDQU (R8)(DI*4), Y0
+	MOVQ    out+40(FP), DX
+	MOVQ    stride+32(FP), DI
+	MOVQ    DI, BX
+	SHRQ    $0x01, BX
+	ANDQ    $0x07, BX
+	LEAQ    lanes<>+0(SB), SI
+	VMOVDQU (SI)(BX*4), Y0
+	MOVQ    n+24(FP), BX
+	SHRQ    $0x02, BX
+	MOVQ    BX, SI
+	SHLQ    $0x02, SI
 	TESTQ   CX, CX
-	JZ      inorder234
+	JZ      inorder236
 
-	// Four rows of the list at once.
-four233:
-	CMPQ  DX, $0x04
-	JL    one236
-	MOVQ  rows+8(FP), DI
-	MOVL  (CX), R8
-	IMULQ stride+32(FP), R8
-	ADDQ  DI, R8
-	MOVL  4(CX), R9
+	// Rows of the list.
+	TESTQ BX, BX
+	JZ    one237
+
+quarters233:
+	MOVL  (CX), R9
 	IMULQ stride+32(FP), R9
-	ADDQ  DI, R9
-	MOVL  8(CX), R10
+	ADDQ  rows+8(FP), R9
+	MOVL  (CX)(SI*1), R10
 	IMULQ stride+32(FP), R10
-	ADDQ  DI, R10
-	MOVL  12(CX), R11
+	ADDQ  rows+8(FP), R10
+	MOVL  (CX)(SI*2), R11
 	IMULQ stride+32(FP), R11
-	ADDQ  DI, R11
-	CMPQ  stride+32(FP), $0x00000400
-	JL    ready235
-	MOVQ  R8, R12
-	MOVQ  R9, R13
-	MOVQ  R10, R14
-	MOVQ  R11, R15
-	CMPQ  DX, $+5
-	JL    asked241
-	MOVL  16(CX), R12
+	ADDQ  rows+8(FP), R11
+	LEAQ  (SI)(SI*2), R8
+	MOVL  (CX)(R8*1), R12
 	IMULQ stride+32(FP), R12
-	ADDQ  DI, R12
-	CMPQ  DX, $+6
-	JL    asked241
-	MOVL  20(CX), R13
+	ADDQ  rows+8(FP), R12
+	CMPQ  stride+32(FP), $0x00000400
+	JL    ready234
+	CMPQ  BX, $0x01
+	JE    ready234
+	MOVL  4(CX), R13
 	IMULQ stride+32(FP), R13
-	ADDQ  DI, R13
-	CMPQ  DX, $+7
-	JL    asked241
-	MOVL  24(CX), R14
+	ADDQ  rows+8(FP), R13
+	MOVL  4(CX)(SI*1), R14
 	IMULQ stride+32(FP), R14
-	ADDQ  DI, R14
-	CMPQ  DX, $+8
-	JL    asked241
-	MOVL  28(CX), R15
+	ADDQ  rows+8(FP), R14
+	MOVL  4(CX)(SI*2), R15
 	IMULQ stride+32(FP), R15
-	ADDQ  DI, R15
-
-asked241:
+	ADDQ  rows+8(FP), R15
+	LEAQ  (SI)(SI*2), R8
+	MOVL  4(CX)(R8*1), BP
+	IMULQ stride+32(FP), BP
+	ADDQ  rows+8(FP), BP
 	VPXOR Y1, Y1, Y1
 	VPXOR Y2, Y2, Y2
 	VPXOR Y3, Y3, Y3
@@ -3612,67 +3557,61 @@ asked241:
 	VPXOR Y6, Y6, Y6
 	VPXOR Y7, Y7, Y7
 	VPXOR Y8, Y8, Y8
-	MOVQ  $0x00000020, DI
-	CMPQ  DI, SI
-	JG    over242
+	MOVQ  $0x00000020, R8
 
-asking243:
-	VMOVUPS     -64(AX)(DI*2), Y9
-	VCVTPH2PS   -32(R8)(DI*1), Y10
+asking242:
+	VMOVUPS     -64(AX)(R8*2), Y9
+	VCVTPH2PS   -32(R9)(R8*1), Y10
 	VFMADD231PS Y10, Y9, Y1
-	VCVTPH2PS   -32(R9)(DI*1), Y10
+	VCVTPH2PS   -32(R10)(R8*1), Y10
 	VFMADD231PS Y10, Y9, Y3
-	VCVTPH2PS   -32(R10)(DI*1), Y10
+	VCVTPH2PS   -32(R11)(R8*1), Y10
 	VFMADD231PS Y10, Y9, Y5
-	VCVTPH2PS   -32(R11)(DI*1), Y10
+	VCVTPH2PS   -32(R12)(R8*1), Y10
 	VFMADD231PS Y10, Y9, Y7
-	PREFETCHT0  -32(R12)(DI*1)
-	PREFETCHT0  -32(R13)(DI*1)
-	PREFETCHT0  -32(R14)(DI*1)
-	PREFETCHT0  -32(R15)(DI*1)
-	VMOVUPS     -32(AX)(DI*2), Y9
-	VCVTPH2PS   -16(R8)(DI*1), Y10
+	PREFETCHT0  -32(R13)(R8*1)
+	PREFETCHT0  -32(R14)(R8*1)
+	PREFETCHT0  -32(R15)(R8*1)
+	PREFETCHT0  -32(BP)(R8*1)
+	VMOVUPS     -32(AX)(R8*2), Y9
+	VCVTPH2PS   -16(R9)(R8*1), Y10
 	VFMADD231PS Y10, Y9, Y2
-	VCVTPH2PS   -16(R9)(DI*1), Y10
+	VCVTPH2PS   -16(R10)(R8*1), Y10
 	VFMADD231PS Y10, Y9, Y4
-	VCVTPH2PS   -16(R10)(DI*1), Y10
+	VCVTPH2PS   -16(R11)(R8*1), Y10
 	VFMADD231PS Y10, Y9, Y6
-	VCVTPH2PS   -16(R11)(DI*1), Y10
+	VCVTPH2PS   -16(R12)(R8*1), Y10
 	VFMADD231PS Y10, Y9, Y8
-	ADDQ        $+32, DI
-	CMPQ        DI, SI
-	JG          over242
-	CMPQ        DI, $0x00000200
-	JLE         asking243
+	ADDQ        $+32, R8
+	CMPQ        R8, $0x00000200
+	JLE         asking242
 
-loop244:
-	VMOVUPS     -64(AX)(DI*2), Y9
-	VCVTPH2PS   -32(R8)(DI*1), Y10
+loop243:
+	VMOVUPS     -64(AX)(R8*2), Y9
+	VCVTPH2PS   -32(R9)(R8*1), Y10
 	VFMADD231PS Y10, Y9, Y1
-	VCVTPH2PS   -32(R9)(DI*1), Y10
+	VCVTPH2PS   -32(R10)(R8*1), Y10
 	VFMADD231PS Y10, Y9, Y3
-	VCVTPH2PS   -32(R10)(DI*1), Y10
+	VCVTPH2PS   -32(R11)(R8*1), Y10
 	VFMADD231PS Y10, Y9, Y5
-	VCVTPH2PS   -32(R11)(DI*1), Y10
+	VCVTPH2PS   -32(R12)(R8*1), Y10
 	VFMADD231PS Y10, Y9, Y7
-	VMOVUPS     -32(AX)(DI*2), Y9
-	VCVTPH2PS   -16(R8)(DI*1), Y10
+	VMOVUPS     -32(AX)(R8*2), Y9
+	VCVTPH2PS   -16(R9)(R8*1), Y10
 	VFMADD231PS Y10, Y9, Y2
-	VCVTPH2PS   -16(R9)(DI*1), Y10
+	VCVTPH2PS   -16(R10)(R8*1), Y10
 	VFMADD231PS Y10, Y9, Y4
-	VCVTPH2PS   -16(R10)(DI*1), Y10
+	VCVTPH2PS   -16(R11)(R8*1), Y10
 	VFMADD231PS Y10, Y9, Y6
-	VCVTPH2PS   -16(R11)(DI*1), Y10
+	VCVTPH2PS   -16(R12)(R8*1), Y10
 	VFMADD231PS Y10, Y9, Y8
-	ADDQ        $+32, DI
-	CMPQ        DI, SI
-	JLE         loop244
+	ADDQ        $+32, R8
+	CMPQ        R8, DI
+	JLE         loop243
+	SUBQ        $+32, R8
+	JMP         summed235
 
-over242:
-	SUBQ $+32, DI
-	JMP  summed240
-
-ready235:
+ready234:
 	VPXOR Y1, Y1, Y1
 	VPXOR Y2, Y2, Y2
 	VPXOR Y3, Y3, Y3
@@ -3681,74 +3620,74 @@ ready235:
 	VPXOR Y6, Y6, Y6
 	VPXOR Y7, Y7, Y7
 	VPXOR Y8, Y8, Y8
-	MOVQ  $0x00000020, DI
-	CMPQ  DI, SI
-	JG    over245
+	MOVQ  $0x00000020, R8
+	CMPQ  R8, DI
+	JG    over244
 
-loop246:
-	VMOVUPS     -64(AX)(DI*2), Y9
-	VCVTPH2PS   -32(R8)(DI*1), Y10
+loop245:
+	VMOVUPS     -64(AX)(R8*2), Y9
+	VCVTPH2PS   -32(R9)(R8*1), Y10
 	VFMADD231PS Y10, Y9, Y1
-	VCVTPH2PS   -32(R9)(DI*1), Y10
+	VCVTPH2PS   -32(R10)(R8*1), Y10
 	VFMADD231PS Y10, Y9, Y3
-	VCVTPH2PS   -32(R10)(DI*1), Y10
+	VCVTPH2PS   -32(R11)(R8*1), Y10
 	VFMADD231PS Y10, Y9, Y5
-	VCVTPH2PS   -32(R11)(DI*1), Y10
+	VCVTPH2PS   -32(R12)(R8*1), Y10
 	VFMADD231PS Y10, Y9, Y7
-	VMOVUPS     -32(AX)(DI*2), Y9
-	VCVTPH2PS   -16(R8)(DI*1), Y10
+	VMOVUPS     -32(AX)(R8*2), Y9
+	VCVTPH2PS   -16(R9)(R8*1), Y10
 	VFMADD231PS Y10, Y9, Y2
-	VCVTPH2PS   -16(R9)(DI*1), Y10
+	VCVTPH2PS   -16(R10)(R8*1), Y10
 	VFMADD231PS Y10, Y9, Y4
-	VCVTPH2PS   -16(R10)(DI*1), Y10
+	VCVTPH2PS   -16(R11)(R8*1), Y10
 	VFMADD231PS Y10, Y9, Y6
-	VCVTPH2PS   -16(R11)(DI*1), Y10
+	VCVTPH2PS   -16(R12)(R8*1), Y10
 	VFMADD231PS Y10, Y9, Y8
-	ADDQ        $+32, DI
-	CMPQ        DI, SI
-	JLE         loop246
+	ADDQ        $+32, R8
+	CMPQ        R8, DI
+	JLE         loop245
 
-over245:
-	SUBQ $+32, DI
+over244:
+	SUBQ $+32, R8
 
-summed240:
-chunk247:
-	ADDQ        $+16, DI
-	CMPQ        DI, SI
-	JG          chunks248
-	VMOVUPS     -32(AX)(DI*2), Y9
-	VCVTPH2PS   -16(R8)(DI*1), Y10
+summed235:
+chunk246:
+	ADDQ        $+16, R8
+	CMPQ        R8, DI
+	JG          chunks247
+	VMOVUPS     -32(AX)(R8*2), Y9
+	VCVTPH2PS   -16(R9)(R8*1), Y10
 	VFMADD231PS Y10, Y9, Y1
-	VCVTPH2PS   -16(R9)(DI*1), Y10
+	VCVTPH2PS   -16(R10)(R8*1), Y10
 	VFMADD231PS Y10, Y9, Y3
-	VCVTPH2PS   -16(R10)(DI*1), Y10
+	VCVTPH2PS   -16(R11)(R8*1), Y10
 	VFMADD231PS Y10, Y9, Y5
-	VCVTPH2PS   -16(R11)(DI*1), Y10
+	VCVTPH2PS   -16(R12)(R8*1), Y10
 	VFMADD231PS Y10, Y9, Y7
-	JMP         chunk247
+	JMP         chunk246
 
-chunks248:
-	SUBQ        $+16, DI
-	CMPQ        DI, SI
-	JGE         whole249
-	VANDPS      -32(AX)(SI*2), Y0, Y9
-	VCVTPH2PS   -16(R8)(SI*1), Y10
+chunks247:
+	SUBQ        $+16, R8
+	CMPQ        R8, DI
+	JGE         whole248
+	VANDPS      -32(AX)(DI*2), Y0, Y9
+	VCVTPH2PS   -16(R9)(DI*1), Y10
 	VANDPS      Y10, Y0, Y10
 	VFMADD231PS Y10, Y9, Y2
-	VANDPS      -32(AX)(SI*2), Y0, Y9
-	VCVTPH2PS   -16(R9)(SI*1), Y10
+	VANDPS      -32(AX)(DI*2), Y0, Y9
+	VCVTPH2PS   -16(R10)(DI*1), Y10
 	VANDPS      Y10, Y0, Y10
 	VFMADD231PS Y10, Y9, Y4
-	VANDPS      -32(AX)(SI*2), Y0, Y9
-	VCVTPH2PS   -16(R10)(SI*1), Y10
+	VANDPS      -32(AX)(DI*2), Y0, Y9
+	VCVTPH2PS   -16(R11)(DI*1), Y10
 	VANDPS      Y10, Y0, Y10
 	VFMADD231PS Y10, Y9, Y6
-	VANDPS      -32(AX)(SI*2), Y0, Y9
-	VCVTPH2PS   -16(R11)(SI*1), Y10
+	VANDPS      -32(AX)(DI*2), Y0, Y9
+	VCVTPH2PS   -16(R12)(DI*1), Y10
 	VANDPS      Y10, Y0, Y10
 	VFMADD231PS Y10, Y9, Y8
 
-whole249:
+whole248:
 	VADDPS       Y2, Y1, Y1
 	VADDPS       Y4, Y3, Y3
 	VADDPS       Y6, Y5, Y5
@@ -3758,29 +3697,33 @@ whole249:
 	VHADDPS      Y2, Y1, Y1
 	VEXTRACTF128 $0x01, Y1, X2
 	VADDPS       X2, X1, X2
-	VMOVDQU      X2, (BX)
-	ADDQ         $0x10, BX
-	SUBQ         $0x04, DX
-	ADDQ         $0x10, CX
-	JMP          four233
+	VMOVD        X2, (DX)
+	VPEXTRD      $0x01, X2, (DX)(SI*1)
+	VPEXTRD      $0x02, X2, (DX)(SI*2)
+	LEAQ         (SI)(SI*2), R8
+	VPEXTRD      $0x03, X2, (DX)(R8*1)
+	ADDQ         $0x04, DX
+	ADDQ         $0x04, CX
+	DECQ         BX
+	JNZ          quarters233
+	LEAQ         (SI)(SI*2), R8
+	ADDQ         R8, CX
+	ADDQ         R8, DX
+	JMP          one237
 
 	// Rows in order.
-inorder234:
-	MOVQ  rows+8(FP), R11
-	MOVQ  DX, R12
-	SHRQ  $0x02, R12
-	JZ    over251
-	MOVQ  R12, R13
-	IMULQ SI, R13
-	MOVQ  R11, R8
-	LEAQ  (R8)(R13*1), R9
-	LEAQ  (R9)(R13*1), R10
-	LEAQ  (R10)(R13*1), R11
-	MOVQ  R12, R13
-	SHLQ  $0x02, R13
-	LEAQ  (R13)(R13*2), R14
+inorder236:
+	MOVQ  rows+8(FP), R12
+	TESTQ BX, BX
+	JZ    over250
+	MOVQ  BX, R8
+	IMULQ DI, R8
+	MOVQ  R12, R9
+	LEAQ  (R9)(R8*1), R10
+	LEAQ  (R10)(R8*1), R11
+	LEAQ  (R11)(R8*1), R12
 
-quarters250:
+quarters249:
 	VPXOR Y1, Y1, Y1
 	VPXOR Y2, Y2, Y2
 	VPXOR Y3, Y3, Y3
@@ -3789,73 +3732,73 @@ quarters250:
 	VPXOR Y6, Y6, Y6
 	VPXOR Y7, Y7, Y7
 	VPXOR Y8, Y8, Y8
-	MOVQ  $0x00000020, DI
-	CMPQ  DI, SI
-	JG    over252
+	MOVQ  $0x00000020, R8
+	CMPQ  R8, DI
+	JG    over251
 
-loop253:
-	VMOVUPS     -64(AX)(DI*2), Y9
-	VCVTPH2PS   -32(R8)(DI*1), Y10
+loop252:
+	VMOVUPS     -64(AX)(R8*2), Y9
+	VCVTPH2PS   -32(R9)(R8*1), Y10
 	VFMADD231PS Y10, Y9, Y1
-	VCVTPH2PS   -32(R9)(DI*1), Y10
+	VCVTPH2PS   -32(R10)(R8*1), Y10
 	VFMADD231PS Y10, Y9, Y3
-	VCVTPH2PS   -32(R10)(DI*1), Y10
+	VCVTPH2PS   -32(R11)(R8*1), Y10
 	VFMADD231PS Y10, Y9, Y5
-	VCVTPH2PS   -32(R11)(DI*1), Y10
+	VCVTPH2PS   -32(R12)(R8*1), Y10
 	VFMADD231PS Y10, Y9, Y7
-	VMOVUPS     -32(AX)(DI*2), Y9
-	VCVTPH2PS   -16(R8)(DI*1), Y10
+	VMOVUPS     -32(AX)(R8*2), Y9
+	VCVTPH2PS   -16(R9)(R8*1), Y10
 	VFMADD231PS Y10, Y9, Y2
-	VCVTPH2PS   -16(R9)(DI*1), Y10
+	VCVTPH2PS   -16(R10)(R8*1), Y10
 	VFMADD231PS Y10, Y9, Y4
-	VCVTPH2PS   -16(R10)(DI*1), Y10
+	VCVTPH2PS   -16(R11)(R8*1), Y10
 	VFMADD231PS Y10, Y9, Y6
-	VCVTPH2PS   -16(R11)(DI*1), Y10
+	VCVTPH2PS   -16(R12)(R8*1), Y10
 	VFMADD231PS Y10, Y9, Y8
-	ADDQ        $+32, DI
-	CMPQ        DI, SI
-	JLE         loop253
+	ADDQ        $+32, R8
+	CMPQ        R8, DI
+	JLE         loop252
 
-over252:
-	SUBQ $+32, DI
+over251:
+	SUBQ $+32, R8
 
-chunk254:
-	ADDQ        $+16, DI
-	CMPQ        DI, SI
-	JG          chunks255
-	VMOVUPS     -32(AX)(DI*2), Y9
-	VCVTPH2PS   -16(R8)(DI*1), Y10
+chunk253:
+	ADDQ        $+16, R8
+	CMPQ        R8, DI
+	JG          chunks254
+	VMOVUPS     -32(AX)(R8*2), Y9
+	VCVTPH2PS   -16(R9)(R8*1), Y10
 	VFMADD231PS Y10, Y9, Y1
-	VCVTPH2PS   -16(R9)(DI*1), Y10
+	VCVTPH2PS   -16(R10)(R8*1), Y10
 	VFMADD231PS Y10, Y9, Y3
-	VCVTPH2PS   -16(R10)(DI*1), Y10
+	VCVTPH2PS   -16(R11)(R8*1), Y10
 	VFMADD231PS Y10, Y9, Y5
-	VCVTPH2PS   -16(R11)(DI*1), Y10
+	VCVTPH2PS   -16(R12)(R8*1), Y10
 	VFMADD231PS Y10, Y9, Y7
-	JMP         chunk254
+	JMP         chunk253
 
-chunks255:
-	SUBQ        $+16, DI
-	CMPQ        DI, SI
-	JGE         whole256
-	VANDPS      -32(AX)(SI*2), Y0, Y9
-	VCVTPH2PS   -16(R8)(SI*1), Y10
+chunks254:
+	SUBQ        $+16, R8
+	CMPQ        R8, DI
+	JGE         whole255
+	VANDPS      -32(AX)(DI*2), Y0, Y9
+	VCVTPH2PS   -16(R9)(DI*1), Y10
 	VANDPS      Y10, Y0, Y10
 	VFMADD231PS Y10, Y9, Y2
-	VANDPS      -32(AX)(SI*2), Y0, Y9
-	VCVTPH2PS   -16(R9)(SI*1), Y10
+	VANDPS      -32(AX)(DI*2), Y0, Y9
+	VCVTPH2PS   -16(R10)(DI*1), Y10
 	VANDPS      Y10, Y0, Y10
 	VFMADD231PS Y10, Y9, Y4
-	VANDPS      -32(AX)(SI*2), Y0, Y9
-	VCVTPH2PS   -16(R10)(SI*1), Y10
+	VANDPS      -32(AX)(DI*2), Y0, Y9
+	VCVTPH2PS   -16(R11)(DI*1), Y10
 	VANDPS      Y10, Y0, Y10
 	VFMADD231PS Y10, Y9, Y6
-	VANDPS      -32(AX)(SI*2), Y0, Y9
-	VCVTPH2PS   -16(R11)(SI*1), Y10
+	VANDPS      -32(AX)(DI*2), Y0, Y9
+	VCVTPH2PS   -16(R12)(DI*1), Y10
 	VANDPS      Y10, Y0, Y10
 	VFMADD231PS Y10, Y9, Y8
 
-whole256:
+whole255:
 	VADDPS       Y2, Y1, Y1
 	VADDPS       Y4, Y3, Y3
 	VADDPS       Y6, Y5, Y5
@@ -3865,83 +3808,86 @@ whole256:
 	VHADDPS      Y2, Y1, Y1
 	VEXTRACTF128 $0x01, Y1, X2
 	VADDPS       X2, X1, X2
-	VMOVD        X2, (BX)
-	VPEXTRD      $0x01, X2, (BX)(R13*1)
-	VPEXTRD      $0x02, X2, (BX)(R13*2)
-	VPEXTRD      $0x03, X2, (BX)(R14*1)
-	ADDQ         $0x04, BX
-	ADDQ         SI, R8
-	ADDQ         SI, R9
-	ADDQ         SI, R10
-	ADDQ         SI, R11
-	DECQ         R12
-	JNZ          quarters250
-	ADDQ         R14, BX
-	ANDQ         $0x03, DX
+	VMOVD        X2, (DX)
+	VPEXTRD      $0x01, X2, (DX)(SI*1)
+	VPEXTRD      $0x02, X2, (DX)(SI*2)
+	LEAQ         (SI)(SI*2), R8
+	VPEXTRD      $0x03, X2, (DX)(R8*1)
+	ADDQ         $0x04, DX
+	ADDQ         DI, R9
+	ADDQ         DI, R10
+	ADDQ         DI, R11
+	ADDQ         DI, R12
+	DECQ         BX
+	JNZ          quarters249
+	LEAQ         (SI)(SI*2), R8
+	ADDQ         R8, DX
 
-over251:
-	SUBQ SI, R11
+over250:
+	SUBQ DI, R12
 
 	// What is left, row by row.
-one236:
-	TESTQ DX, DX
-	JZ    done239
+one237:
+	MOVQ n+24(FP), BX
+	ANDQ $0x03, BX
+
+again256:
+	JZ    done240
 	TESTQ CX, CX
-	JZ    oneinorder237
-	MOVQ  rows+8(FP), DI
-	MOVL  (CX), R11
-	IMULQ stride+32(FP), R11
-	ADDQ  DI, R11
+	JZ    oneinorder238
+	MOVL  (CX), R12
+	IMULQ stride+32(FP), R12
+	ADDQ  rows+8(FP), R12
 	ADDQ  $0x04, CX
-	JMP   oneready238
+	JMP   oneready239
 
-oneinorder237:
-	ADDQ stride+32(FP), R11
+oneinorder238:
+	ADDQ stride+32(FP), R12
 
-oneready238:
+oneready239:
 	VPXOR Y1, Y1, Y1
 	VPXOR Y2, Y2, Y2
 	VPXOR Y3, Y3, Y3
 	VPXOR Y4, Y4, Y4
-	MOVQ  $0x00000040, DI
-	CMPQ  DI, SI
+	MOVQ  $0x00000040, R8
+	CMPQ  R8, DI
 	JG    over257
 
 loop258:
-	VMOVUPS     -128(AX)(DI*2), Y5
-	VCVTPH2PS   -64(R11)(DI*1), Y6
+	VMOVUPS     -128(AX)(R8*2), Y5
+	VCVTPH2PS   -64(R12)(R8*1), Y6
 	VFMADD231PS Y6, Y5, Y1
-	VMOVUPS     -96(AX)(DI*2), Y5
-	VCVTPH2PS   -48(R11)(DI*1), Y6
+	VMOVUPS     -96(AX)(R8*2), Y5
+	VCVTPH2PS   -48(R12)(R8*1), Y6
 	VFMADD231PS Y6, Y5, Y2
-	VMOVUPS     -64(AX)(DI*2), Y5
-	VCVTPH2PS   -32(R11)(DI*1), Y6
+	VMOVUPS     -64(AX)(R8*2), Y5
+	VCVTPH2PS   -32(R12)(R8*1), Y6
 	VFMADD231PS Y6, Y5, Y3
-	VMOVUPS     -32(AX)(DI*2), Y5
-	VCVTPH2PS   -16(R11)(DI*1), Y6
+	VMOVUPS     -32(AX)(R8*2), Y5
+	VCVTPH2PS   -16(R12)(R8*1), Y6
 	VFMADD231PS Y6, Y5, Y4
-	ADDQ        $+64, DI
-	CMPQ        DI, SI
+	ADDQ        $+64, R8
+	CMPQ        R8, DI
 	JLE         loop258
 
 over257:
-	SUBQ $+64, DI
+	SUBQ $+64, R8
 
 chunk259:
-	ADDQ        $+16, DI
-	CMPQ        DI, SI
+	ADDQ        $+16, R8
+	CMPQ        R8, DI
 	JG          chunks260
-	VMOVUPS     -32(AX)(DI*2), Y5
-	VCVTPH2PS   -16(R11)(DI*1), Y6
+	VMOVUPS     -32(AX)(R8*2), Y5
+	VCVTPH2PS   -16(R12)(R8*1), Y6
 	VFMADD231PS Y6, Y5, Y1
 	JMP         chunk259
 
 chunks260:
-	SUBQ        $+16, DI
-	CMPQ        DI, SI
+	SUBQ        $+16, R8
+	CMPQ        R8, DI
 	JGE         whole261
-	VANDPS      -32(AX)(SI*2), Y0, Y5
-	VCVTPH2PS   -16(R11)(SI*1), Y6
+	VANDPS      -32(AX)(DI*2), Y0, Y5
+	VCVTPH2PS   -16(R12)(DI*1), Y6
 	VANDPS      Y6, Y0, Y6
 	VFMADD231PS Y6, Y5, Y4
 
@@ -3953,79 +3899,72 @@ whole261:
 	VADDPS       X2, X1, X2
 	VHADDPS      X2, X2, X2
 	VHADDPS      X2, X2, X2
-	VMOVD        X2, (BX)
-	ADDQ         $0x04, BX
-	DECQ         DX
-	JMP          one236
+	VMOVD        X2, (DX)
+	ADDQ         $0x04, DX
+	DECQ         BX
+	JMP          again256
 
-done239:
+done240:
 	VZEROUPPER
 	RET
 
 // func l1AVX2(query *float32, rows *float32, ids *uint32, n int, stride int, out *float32)
 // Requires: AVX, AVX2, MMX+
-TEXT ·l1AVX2(SB), $0-48
+TEXT ·l1AVX2(SB), $8-48
 	MOVQ     query+0(FP), AX
 	MOVQ     ids+16(FP), CX
-	MOVQ     n+24(FP), DX
-	MOVQ     out+40(FP), BX
-	MOVQ     stride+32(FP), SI
-	MOVQ     SI, DI
-	SHRQ     $0x02, DI
-	ANDQ     $0x07, DI
-	LEAQ     lanes<>+64(SB), R8
-	NEGQ     DI
-	VMOVDQU  (R8)(DI*4), Y0
+	MOVQ     out+40(FP), DX
+	MOVQ     stride+32(FP), DI
+	MOVQ     DI, BX
+	SHRQ     $0x02, BX
+	ANDQ     $0x07, BX
+	LEAQ     lanes<>+64(SB), SI
+	NEGQ     BX
+	VMOVDQU  (SI)(BX*4), Y0
 	VPCMPEQD Y1, Y1, Y1
 	VPSRLD   $0x01, Y1, Y1
+	MOVQ     n+24(FP), BX
+	SHRQ     $0x02, BX
+	MOVQ     BX, SI
+	SHLQ     $0x02, SI
 	TESTQ    CX, CX
-	JZ       inorder263
+	JZ       inorder265
 
-	// Four rows of the list at once.
-four262:
-	CMPQ  DX, $0x04
-	JL    one265
-	MOVQ  rows+8(FP), DI
-	MOVL  (CX), R8
-	IMULQ stride+32(FP), R8
-	ADDQ  DI, R8
-	MOVL  4(CX), R9
+	// Rows of the list.
+	TESTQ BX, BX
+	JZ    one266
+
+quarters262:
+	MOVL  (CX), R9
 	IMULQ stride+32(FP), R9
-	ADDQ  DI, R9
-	MOVL  8(CX), R10
+	ADDQ  rows+8(FP), R9
+	MOVL  (CX)(SI*1), R10
 	IMULQ stride+32(FP), R10
-	ADDQ  DI, R10
-	MOVL  12(CX), R11
+	ADDQ  rows+8(FP), R10
+	MOVL  (CX)(SI*2), R11
 	IMULQ stride+32(FP), R11
-	ADDQ  DI, R11
-	CMPQ  stride+32(FP), $0x00000400
-	JL    ready264
-	MOVQ  R8, R12
-	MOVQ  R9, R13
-	MOVQ  R10, R14
-	MOVQ  R11, R15
-	CMPQ  DX, $+5
-	JL    asked270
-	MOVL  16(CX), R12
+	ADDQ  rows+8(FP), R11
+	LEAQ  (SI)(SI*2), R8
+	MOVL  (CX)(R8*1), R12
 	IMULQ stride+32(FP), R12
-	ADDQ  DI, R12
-	CMPQ  DX, $+6
-	JL    asked270
-	MOVL  20(CX), R13
+	ADDQ  rows+8(FP), R12
+	CMPQ  stride+32(FP), $0x00000400
+	JL    ready263
+	CMPQ  BX, $0x01
+	JE    ready263
+	MOVL  4(CX), R13
 	IMULQ stride+32(FP), R13
-	ADDQ  DI, R13
-	CMPQ  DX, $+7
-	JL    asked270
-	MOVL  24(CX), R14
+	ADDQ  rows+8(FP), R13
+	MOVL  4(CX)(SI*1), R14
 	IMULQ stride+32(FP), R14
-	ADDQ  DI, R14
-	CMPQ  DX, $+8
-	JL    asked270
-	MOVL  28(CX), R15
+	ADDQ  rows+8(FP), R14
+	MOVL  4(CX)(SI*2), R15
 	IMULQ stride+32(FP), R15
-	ADDQ  DI, R15
-
-asked270:
+	ADDQ  rows+8(FP), R15
+	LEAQ  (SI)(SI*2), R8
+	MOVL  4(CX)(R8*1), BP
+	IMULQ stride+32(FP), BP
+	ADDQ  rows+8(FP), BP
 	VPXOR Y2, Y2, Y2
 	VPXOR Y3, Y3, Y3
 	VPXOR Y4, Y4, Y4
@@ -4034,99 +3973,93 @@ asked270:
 	VPXOR Y7, Y7, Y7
 	VPXOR Y8, Y8, Y8
 	VPXOR Y9, Y9, Y9
-	MOVQ  $0x00000040, DI
-	CMPQ  DI, SI
-	JG    over271
+	MOVQ  $0x00000040, R8
 
-asking272:
-	VMOVUPS    -64(AX)(DI*1), Y10
-	VMOVUPS    -64(R8)(DI*1), Y11
+asking271:
+	VMOVUPS    -64(AX)(R8*1), Y10
+	VMOVUPS    -64(R9)(R8*1), Y11
 	VSUBPS     Y11, Y10, Y11
 	VPAND      Y1, Y11, Y11
 	VADDPS     Y11, Y2, Y2
-	VMOVUPS    -64(R9)(DI*1), Y11
+	VMOVUPS    -64(R10)(R8*1), Y11
 	VSUBPS     Y11, Y10, Y11
 	VPAND      Y1, Y11, Y11
 	VADDPS     Y11, Y4, Y4
-	VMOVUPS    -64(R10)(DI*1), Y11
+	VMOVUPS    -64(R11)(R8*1), Y11
 	VSUBPS     Y11, Y10, Y11
 	VPAND      Y1, Y11, Y11
 	VADDPS     Y11, Y6, Y6
-	VMOVUPS    -64(R11)(DI*1), Y11
+	VMOVUPS    -64(R12)(R8*1), Y11
 	VSUBPS     Y11, Y10, Y11
 	VPAND      Y1, Y11, Y11
 	VADDPS     Y11, Y8, Y8
-	PREFETCHT0 -64(R12)(DI*1)
-	PREFETCHT0 -64(R13)(DI*1)
-	PREFETCHT0 -64(R14)(DI*1)
-	PREFETCHT0 -64(R15)(DI*1)
-	VMOVUPS    -32(AX)(DI*1), Y10
-	VMOVUPS    -32(R8)(DI*1), Y11
+	PREFETCHT0 -64(R13)(R8*1)
+	PREFETCHT0 -64(R14)(R8*1)
+	PREFETCHT0 -64(R15)(R8*1)
+	PREFETCHT0 -64(BP)(R8*1)
+	VMOVUPS    -32(AX)(R8*1), Y10
+	VMOVUPS    -32(R9)(R8*1), Y11
 	VSUBPS     Y11, Y10, Y11
 	VPAND      Y1, Y11, Y11
 	VADDPS     Y11, Y3, Y3
-	VMOVUPS    -32(R9)(DI*1), Y11
+	VMOVUPS    -32(R10)(R8*1), Y11
 	VSUBPS     Y11, Y10, Y11
 	VPAND      Y1, Y11, Y11
 	VADDPS     Y11, Y5, Y5
-	VMOVUPS    -32(R10)(DI*1), Y11
+	VMOVUPS    -32(R11)(R8*1), Y11
 	VSUBPS     Y11, Y10, Y11
 	VPAND      Y1, Y11, Y11
 	VADDPS     Y11, Y7, Y7
-	VMOVUPS    -32(R11)(DI*1), Y11
+	VMOVUPS    -32(R12)(R8*1), Y11
 	VSUBPS     Y11, Y10, Y11
 	VPAND      Y1, Y11, Y11
 	VADDPS     Y11, Y9, Y9
-	ADDQ       $+64, DI
-	CMPQ       DI, SI
-	JG         over271
-	CMPQ       DI, $0x00000200
-	JLE        asking272
+	ADDQ       $+64, R8
+	CMPQ       R8, $0x00000200
+	JLE        asking271
 
-loop273:
-	VMOVUPS -64(AX)(DI*1), Y10
-	VMOVUPS -64(R8)(DI*1), Y11
+loop272:
+	VMOVUPS -64(AX)(R8*1), Y10
+	VMOVUPS -64(R9)(R8*1), Y11
 	VSUBPS  Y11, Y10, Y11
 	VPAND   Y1, Y11, Y11
 	VADDPS  Y11, Y2, Y2
-	VMOVUPS -64(R9)(DI*1), Y11
+	VMOVUPS -64(R10)(R8*1), Y11
 	VSUBPS  Y11, Y10, Y11
 	VPAND   Y1, Y11, Y11
 	VADDPS  Y11, Y4, Y4
-	VMOVUPS -64(R10)(DI*1), Y11
+	VMOVUPS -64(R11)(R8*1), Y11
 	VSUBPS  Y11, Y10, Y11
 	VPAND   Y1, Y11, Y11
 	VADDPS  Y11, Y6, Y6
-	VMOVUPS -64(R11)(DI*1), Y11
+	VMOVUPS -64(R12)(R8*1), Y11
 	VSUBPS  Y11, Y10, Y11
 	VPAND   Y1, Y11, Y11
 	VADDPS  Y11, Y8, Y8
-	VMOVUPS -32(AX)(DI*1), Y10
-	VMOVUPS -32(R8)(DI*1), Y11
+	VMOVUPS -32(AX)(R8*1), Y10
+	VMOVUPS -32(R9)(R8*1), Y11
 	VSUBPS  Y11, Y10, Y11
 	VPAND   Y1, Y11, Y11
 	VADDPS  Y11, Y3, Y3
-	VMOVUPS -32(R9)(DI*1), Y11
+	VMOVUPS -32(R10)(R8*1), Y11
 	VSUBPS  Y11, Y10, Y11
 	VPAND   Y1, Y11, Y11
 	VADDPS  Y11, Y5, Y5
-	VMOVUPS -32(R10)(DI*1), Y11
+	VMOVUPS -32(R11)(R8*1), Y11
 	VSUBPS  Y11, Y10, Y11
 	VPAND   Y1, Y11, Y11
 	VADDPS  Y11, Y7, Y7
-	VMOVUPS -32(R11)(DI*1), Y11
+	VMOVUPS -32(R12)(R8*1), Y11
 	VSUBPS  Y11, Y10, Y11
 	VPAND   Y1, Y11, Y11
 	VADDPS  Y11, Y9, Y9
-	ADDQ    $+64, DI
-	CMPQ    DI, SI
-	JLE     loop273
+	ADDQ    $+64, R8
+	CMPQ    R8, DI
+	JLE     loop272
+	SUBQ    $+64, R8
+	JMP     summed264
 
-over271:
-	SUBQ $+64, DI
-	JMP  summed269
-
-ready264:
+ready263:
 	VPXOR Y2, Y2, Y2
 	VPXOR Y3, Y3, Y3
 	VPXOR Y4, Y4, Y4
@@ -4135,99 +4068,99 @@ ready264:
 	VPXOR Y7, Y7, Y7
 	VPXOR Y8, Y8, Y8
 	VPXOR Y9, Y9, Y9
-	MOVQ  $0x00000040, DI
-	CMPQ  DI, SI
-	JG    over274
+	MOVQ  $0x00000040, R8
+	CMPQ  R8, DI
+	JG    over273
 
-loop275:
-	VMOVUPS -64(AX)(DI*1), Y10
-	VMOVUPS -64(R8)(DI*1), Y11
+loop274:
+	VMOVUPS -64(AX)(R8*1), Y10
+	VMOVUPS -64(R9)(R8*1), Y11
 	VSUBPS  Y11, Y10, Y11
 	VPAND   Y1, Y11, Y11
 	VADDPS  Y11, Y2, Y2
-	VMOVUPS -64(R9)(DI*1), Y11
+	VMOVUPS -64(R10)(R8*1), Y11
 	VSUBPS  Y11, Y10, Y11
 	VPAND   Y1, Y11, Y11
 	VADDPS  Y11, Y4, Y4
-	VMOVUPS -64(R10)(DI*1), Y11
+	VMOVUPS -64(R11)(R8*1), Y11
 	VSUBPS  Y11, Y10, Y11
 	VPAND   Y1, Y11, Y11
 	VADDPS  Y11, Y6, Y6
-	VMOVUPS -64(R11)(DI*1), Y11
+	VMOVUPS -64(R12)(R8*1), Y11
 	VSUBPS  Y11, Y10, Y11
 	VPAND   Y1, Y11, Y11
 	VADDPS  Y11, Y8, Y8
-	VMOVUPS -32(AX)(DI*1), Y10
-	VMOVUPS -32(R8)(DI*1), Y11
+	VMOVUPS -32(AX)(R8*1), Y10
+	VMOVUPS -32(R9)(R8*1), Y11
 	VSUBPS  Y11, Y10, Y11
 	VPAND   Y1, Y11, Y11
 	VADDPS  Y11, Y3, Y3
-	VMOVUPS -32(R9)(DI*1), Y11
+	VMOVUPS -32(R10)(R8*1), Y11
 	VSUBPS  Y11, Y10, Y11
 	VPAND   Y1, Y11, Y11
 	VADDPS  Y11, Y5, Y5
-	VMOVUPS -32(R10)(DI*1), Y11
+	VMOVUPS -32(R11)(R8*1), Y11
 	VSUBPS  Y11, Y10, Y11
 	VPAND   Y1, Y11, Y11
 	VADDPS  Y11, Y7, Y7
-	VMOVUPS -32(R11)(DI*1), Y11
+	VMOVUPS -32(R12)(R8*1), Y11
 	VSUBPS  Y11, Y10, Y11
 	VPAND   Y1, Y11, Y11
 	VADDPS  Y11, Y9, Y9
-	ADDQ    $+64, DI
-	CMPQ    DI, SI
-	JLE     loop275
+	ADDQ    $+64, R8
+	CMPQ    R8, DI
+	JLE     loop274
 
-over274:
-	SUBQ $+64, DI
+over273:
+	SUBQ $+64, R8
 
-summed269:
-chunk276:
-	ADDQ    $+32, DI
-	CMPQ    DI, SI
-	JG      chunks277
-	VMOVUPS -32(AX)(DI*1), Y10
-	VMOVUPS -32(R8)(DI*1), Y11
+summed264:
+chunk275:
+	ADDQ    $+32, R8
+	CMPQ    R8, DI
+	JG      chunks276
+	VMOVUPS -32(AX)(R8*1), Y10
+	VMOVUPS -32(R9)(R8*1), Y11
 	VSUBPS  Y11, Y10, Y11
 	VPAND   Y1, Y11, Y11
 	VADDPS  Y11, Y2, Y2
-	VMOVUPS -32(R9)(DI*1), Y11
+	VMOVUPS -32(R10)(R8*1), Y11
 	VSUBPS  Y11, Y10, Y11
 	VPAND   Y1, Y11, Y11
 	VADDPS  Y11, Y4, Y4
-	VMOVUPS -32(R10)(DI*1), Y11
+	VMOVUPS -32(R11)(R8*1), Y11
 	VSUBPS  Y11, Y10, Y11
 	VPAND   Y1, Y11, Y11
 	VADDPS  Y11, Y6, Y6
-	VMOVUPS -32(R11)(DI*1), Y11
+	VMOVUPS -32(R12)(R8*1), Y11
 	VSUBPS  Y11, Y10, Y11
 	VPAND   Y1, Y11, Y11
 	VADDPS  Y11, Y8, Y8
-	JMP     chunk276
+	JMP     chunk275
 
-chunks277:
-	SUBQ       $+32, DI
-	CMPQ       DI, SI
-	JGE        whole278
-	VMASKMOVPS (AX)(DI*1), Y0, Y10
-	VMASKMOVPS (R8)(DI*1), Y0, Y11
+chunks276:
+	SUBQ       $+32, R8
+	CMPQ       R8, DI
+	JGE        whole277
+	VMASKMOVPS (AX)(R8*1), Y0, Y10
+	VMASKMOVPS (R9)(R8*1), Y0, Y11
 	VSUBPS     Y11, Y10, Y11
 	VPAND      Y1, Y11, Y11
 	VADDPS     Y11, Y3, Y3
-	VMASKMOVPS (R9)(DI*1), Y0, Y11
+	VMASKMOVPS (R10)(R8*1), Y0, Y11
 	VSUBPS     Y11, Y10, Y11
 	VPAND      Y1, Y11, Y11
 	VADDPS     Y11, Y5, Y5
-	VMASKMOVPS (R10)(DI*1), Y0, Y11
+	VMASKMOVPS (R11)(R8*1), Y0, Y11
 	VSUBPS     Y11, Y10, Y11
 	VPAND      Y1, Y11, Y11
 	VADDPS     Y11, Y7, Y7
-	VMASKMOVPS (R11)(DI*1), Y0, Y11
+	VMASKMOVPS (R12)(R8*1), Y0, Y11
 	VSUBPS     Y11, Y10, Y11
 	VPAND      Y1, Y11, Y11
 	VADDPS     Y11, Y9, Y9
 
-whole278:
+whole277:
 	VADDPS       Y3, Y2, Y2
 	VADDPS       Y5, Y4, Y4
 	VADDPS       Y7, Y6, Y6
@@ -4237,29 +4170,33 @@ whole278:
 	VHADDPS      Y3, Y2, Y2
 	VEXTRACTF128 $0x01, Y2, X3
 	VADDPS       X3, X2, X3
-	VMOVDQU      X3, (BX)
-	ADDQ         $0x10, BX
-	SUBQ         $0x04, DX
-	ADDQ         $0x10, CX
-	JMP          four262
+	VMOVD        X3, (DX)
+	VPEXTRD      $0x01, X3, (DX)(SI*1)
+	VPEXTRD      $0x02, X3, (DX)(SI*2)
+	LEAQ         (SI)(SI*2), R8
+	VPEXTRD      $0x03, X3, (DX)(R8*1)
+	ADDQ         $0x04, DX
+	ADDQ         $0x04, CX
+	DECQ         BX
+	JNZ          quarters262
+	LEAQ         (SI)(SI*2), R8
+	ADDQ         R8, CX
+	ADDQ         R8, DX
+	JMP          one266
 
 	// Rows in order.
-inorder263:
-	MOVQ  rows+8(FP), R11
-	MOVQ  DX, R12
-	SHRQ  $0x02, R12
-	JZ    over280
-	MOVQ  R12, R13
-	IMULQ SI, R13
-	MOVQ  R11, R8
-	LEAQ  (R8)(R13*1), R9
-	LEAQ  (R9)(R13*1), R10
-	LEAQ  (R10)(R13*1), R11
-	MOVQ  R12, R13
-	SHLQ  $0x02, R13
-	LEAQ  (R13)(R13*2), R14
+inorder265:
+	MOVQ  rows+8(FP), R12
+	TESTQ BX, BX
+	JZ    over279
+	MOVQ  BX, R8
+	IMULQ DI, R8
+	MOVQ  R12, R9
+	LEAQ  (R9)(R8*1), R10
+	LEAQ  (R10)(R8*1), R11
+	LEAQ  (R11)(R8*1), R12
 
-quarters279:
+quarters278:
 	VPXOR Y2, Y2, Y2
 	VPXOR Y3, Y3, Y3
 	VPXOR Y4, Y4, Y4
@@ -4268,98 +4205,98 @@ quarters279:
 	VPXOR Y7, Y7, Y7
 	VPXOR Y8, Y8, Y8
 	VPXOR Y9, Y9, Y9
-	MOVQ  $0x00000040, DI
-	CMPQ  DI, SI
-	JG    over281
+	MOVQ  $0x00000040, R8
+	CMPQ  R8, DI
+	JG    over280
 
-loop282:
-	VMOVUPS -64(AX)(DI*1), Y10
-	VMOVUPS -64(R8)(DI*1), Y11
+loop281:
+	VMOVUPS -64(AX)(R8*1), Y10
+	VMOVUPS -64(R9)(R8*1), Y11
 	VSUBPS  Y11, Y10, Y11
 	VPAND   Y1, Y11, Y11
 	VADDPS  Y11, Y2, Y2
-	VMOVUPS -64(R9)(DI*1), Y11
+	VMOVUPS -64(R10)(R8*1), Y11
 	VSUBPS  Y11, Y10, Y11
 	VPAND   Y1, Y11, Y11
 	VADDPS  Y11, Y4, Y4
-	VMOVUPS -64(R10)(DI*1), Y11
+	VMOVUPS -64(R11)(R8*1), Y11
 	VSUBPS  Y11, Y10, Y11
 	VPAND   Y1, Y11, Y11
 	VADDPS  Y11, Y6, Y6
-	VMOVUPS -64(R11)(DI*1), Y11
+	VMOVUPS -64(R12)(R8*1), Y11
 	VSUBPS  Y11, Y10, Y11
 	VPAND   Y1, Y11, Y11
 	VADDPS  Y11, Y8, Y8
-	VMOVUPS -32(AX)(DI*1), Y10
-	VMOVUPS -32(R8)(DI*1), Y11
+	VMOVUPS -32(AX)(R8*1), Y10
+	VMOVUPS -32(R9)(R8*1), Y11
 	VSUBPS  Y11, Y10, Y11
 	VPAND   Y1, Y11, Y11
 	VADDPS  Y11, Y3, Y3
-	VMOVUPS -32(R9)(DI*1), Y11
+	VMOVUPS -32(R10)(R8*1), Y11
 	VSUBPS  Y11, Y10, Y11
 	VPAND   Y1, Y11, Y11
 	VADDPS  Y11, Y5, Y5
-	VMOVUPS -32(R10)(DI*1), Y11
+	VMOVUPS -32(R11)(R8*1), Y11
 	VSUBPS  Y11, Y10, Y11
 	VPAND   Y1, Y11, Y11
 	VADDPS  Y11, Y7, Y7
-	VMOVUPS -32(R11)(DI*1), Y11
+	VMOVUPS -32(R12)(R8*1), Y11
 	VSUBPS  Y11, Y10, Y11
 	VPAND   Y1, Y11, Y11
 	VADDPS  Y11, Y9, Y9
-	ADDQ    $+64, DI
-	CMPQ    DI, SI
-	JLE     loop282
+	ADDQ    $+64, R8
+	CMPQ    R8, DI
+	JLE     loop281
 
-over281:
-	SUBQ $+64, DI
+over280:
+	SUBQ $+64, R8
 
-chunk283:
-	ADDQ    $+32, DI
-	CMPQ    DI, SI
-	JG      chunks284
-	VMOVUPS -32(AX)(DI*1), Y10
-	VMOVUPS -32(R8)(DI*1), Y11
+chunk282:
+	ADDQ    $+32, R8
+	CMPQ    R8, DI
+	JG      chunks283
+	VMOVUPS -32(AX)(R8*1), Y10
+	VMOVUPS -32(R9)(R8*1), Y11
 	VSUBPS  Y11, Y10, Y11
 	VPAND   Y1, Y11, Y11
 	VADDPS  Y11, Y2, Y2
-	VMOVUPS -32(R9)(DI*1), Y11
+	VMOVUPS -32(R10)(R8*1), Y11
 	VSUBPS  Y11, Y10, Y11
 	VPAND   Y1, Y11, Y11
 	VADDPS  Y11, Y4, Y4
-	VMOVUPS -32(R10)(DI*1), Y11
+	VMOVUPS -32(R11)(R8*1), Y11
 	VSUBPS  Y11, Y10, Y11
 	VPAND   Y1, Y11, Y11
 	VADDPS  Y11, Y6, Y6
-	VMOVUPS -32(R11)(DI*1), Y11
+	VMOVUPS -32(R12)(R8*1), Y11
 	VSUBPS  Y11, Y10, Y11
 	VPAND   Y1, Y11, Y11
 	VADDPS  Y11, Y8, Y8
-	JMP     chunk283
+	JMP     chunk282
 
-chunks284:
-	SUBQ       $+32, DI
-	CMPQ       DI, SI
-	JGE        whole285
-	VMASKMOVPS (AX)(DI*1), Y0, Y10
-	VMASKMOVPS (R8)(DI*1), Y0, Y11
+chunks283:
+	SUBQ       $+32, R8
+	CMPQ       R8, DI
+	JGE        whole284
+	VMASKMOVPS (AX)(R8*1), Y0, Y10
+	VMASKMOVPS (R9)(R8*1), Y0, Y11
 	VSUBPS     Y11, Y10, Y11
 	VPAND      Y1, Y11, Y11
 	VADDPS     Y11, Y3, Y3
-	VMASKMOVPS (R9)(DI*1), Y0, Y11
+	VMASKMOVPS (R10)(R8*1), Y0, Y11
 	VSUBPS     Y11, Y10, Y11
 	VPAND      Y1, Y11, Y11
 	VADDPS     Y11, Y5, Y5
-	VMASKMOVPS (R10)(DI*1), Y0, Y11
+	VMASKMOVPS (R11)(R8*1), Y0, Y11
 	VSUBPS     Y11, Y10, Y11
 	VPAND      Y1, Y11, Y11
 	VADDPS     Y11, Y7, Y7
-	VMASKMOVPS (R11)(DI*1), Y0, Y11
+	VMASKMOVPS (R12)(R8*1), Y0, Y11
 	VSUBPS     Y11, Y10, Y11
 	VPAND      Y1, Y11, Y11
 	VADDPS     Y11, Y9, Y9
 
-whole285:
+whole284:
 	VADDPS       Y3, Y2, Y2
 	VADDPS       Y5, Y4, Y4
 	VADDPS       Y7, Y6, Y6
@@ -4369,93 +4306,96 @@ whole285:
 	VHADDPS      Y3, Y2, Y2
 	VEXTRACTF128 $0x01, Y2, X3
 	VADDPS       X3, X2, X3
-	VMOVD        X3, (BX)
-	VPEXTRD      $0x01, X3, (BX)(R13*1)
-	VPEXTRD      $0x02, X3, (BX)(R13*2)
-	VPEXTRD      $0x03, X3, (BX)(R14*1)
-	ADDQ         $0x04, BX
-	ADDQ         SI, R8
-	ADDQ         SI, R9
-	ADDQ         SI, R10
-	ADDQ         SI, R11
-	DECQ         R12
-	JNZ          quarters279
-	ADDQ         R14, BX
-	ANDQ         $0x03, DX
+	VMOVD        X3, (DX)
+	VPEXTRD      $0x01, X3, (DX)(SI*1)
+	VPEXTRD      $0x02, X3, (DX)(SI*2)
+	LEAQ         (SI)(SI*2), R8
+	VPEXTRD      $0x03, X3, (DX)(R8*1)
+	ADDQ         $0x04, DX
+	ADDQ         DI, R9
+	ADDQ         DI, R10
+	ADDQ         DI, R11
+	ADDQ         DI, R12
+	DECQ         BX
+	JNZ          quarters278
+	LEAQ         (SI)(SI*2), R8
+	ADDQ         R8, DX
 
-over280:
-	SUBQ SI, R11
+over279:
+	SUBQ DI, R12
 
 	// What is left, row by row.
-one265:
-	TESTQ DX, DX
-	JZ    done268
+one266:
+	MOVQ n+24(FP), BX
+	ANDQ $0x03, BX
+
+again285:
+	JZ    done269
 	TESTQ CX, CX
-	JZ    oneinorder266
-	MOVQ  rows+8(FP), DI
-	MOVL  (CX), R11
-	IMULQ stride+32(FP), R11
-	ADDQ  DI, R11
+	JZ    oneinorder267
+	MOVL  (CX), R12
+	IMULQ stride+32(FP), R12
+	ADDQ  rows+8(FP), R12
 	ADDQ  $0x04, CX
-	JMP   oneready267
+	JMP   oneready268
 
-oneinorder266:
-	ADDQ stride+32(FP), R11
+oneinorder267:
+	ADDQ stride+32(FP), R12
 
-oneready267:
+oneready268:
 	VPXOR Y2, Y2, Y2
 	VPXOR Y3, Y3, Y3
 	VPXOR Y4, Y4, Y4
 	VPXOR Y5, Y5, Y5
-	MOVQ  $0x00000080, DI
-	CMPQ  DI, SI
+	MOVQ  $0x00000080, R8
+	CMPQ  R8, DI
 	JG    over286
 
 loop287:
-	VMOVUPS -128(AX)(DI*1), Y6
-	VMOVUPS -128(R11)(DI*1), Y7
+	VMOVUPS -128(AX)(R8*1), Y6
+	VMOVUPS -128(R12)(R8*1), Y7
 	VSUBPS  Y7, Y6, Y7
 	VPAND   Y1, Y7, Y7
 	VADDPS  Y7, Y2, Y2
-	VMOVUPS -96(AX)(DI*1), Y6
-	VMOVUPS -96(R11)(DI*1), Y7
+	VMOVUPS -96(AX)(R8*1), Y6
+	VMOVUPS -96(R12)(R8*1), Y7
 	VSUBPS  Y7, Y6, Y7
 	VPAND   Y1, Y7, Y7
 	VADDPS  Y7, Y3, Y3
-	VMOVUPS -64(AX)(DI*1), Y6
-	VMOVUPS -64(R11)(DI*1), Y7
+	VMOVUPS -64(AX)(R8*1), Y6
+	VMOVUPS -64(R12)(R8*1), Y7
 	VSUBPS  Y7, Y6, Y7
 	VPAND   Y1, Y7, Y7
 	VADDPS  Y7, Y4, Y4
-	VMOVUPS -32(AX)(DI*1), Y6
-	VMOVUPS -32(R11)(DI*1), Y7
+	VMOVUPS -32(AX)(R8*1), Y6
+	VMOVUPS -32(R12)(R8*1), Y7
 	VSUBPS  Y7, Y6, Y7
 	VPAND   Y1, Y7, Y7
 	VADDPS  Y7, Y5, Y5
-	ADDQ    $+128, DI
-	CMPQ    DI, SI
+	ADDQ    $+128, R8
+	CMPQ    R8, DI
 	JLE     loop287
 
 over286:
-	SUBQ $+128, DI
+	SUBQ $+128, R8
 
 chunk288:
-	ADDQ    $+32, DI
-	CMPQ    DI, SI
+	ADDQ    $+32, R8
+	CMPQ    R8, DI
 	JG      chunks289
-	VMOVUPS -32(AX)(DI*1), Y6
-	VMOVUPS -32(R11)(DI*1), Y7
+	VMOVUPS -32(AX)(R8*1), Y6
+	VMOVUPS -32(R12)(R8*1), Y7
 	VSUBPS  Y7, Y6, Y7
 	VPAND   Y1, Y7, Y7
 	VADDPS  Y7, Y2, Y2
 	JMP     chunk288
 
 chunks289:
-	SUBQ       $+32, DI
-	CMPQ       DI, SI
+	SUBQ       $+32, R8
+	CMPQ       R8, DI
 	JGE        whole290
-	VMASKMOVPS (AX)(DI*1), Y0, Y6
-	VMASKMOVPS (R11)(DI*1), Y0, Y7
+	VMASKMOVPS (AX)(R8*1), Y0, Y6
+	VMASKMOVPS (R12)(R8*1), Y0, Y7
 	VSUBPS     Y7, Y6, Y7
 	VPAND      Y1, Y7, Y7
 	VADDPS     Y7, Y5, Y5
@@ -4468,11 +4408,11 @@ whole290:
 	VADDPS       X3, X2, X3
 	VHADDPS      X3, X3, X3
 	VHADDPS      X3, X3, X3
-	VMOVD        X3, (BX)
-	ADDQ         $0x04, BX
-	DECQ         DX
-	JMP          one265
+	VMOVD        X3, (DX)
+	ADDQ         $0x04, DX
+	DECQ         BX
+	JMP          again285
 
-done268:
+done269:
 	VZEROUPPER
 	RET
