@@ -137,3 +137,24 @@ func benchmark(b *testing.B, n, dim int) {
 		})
 	}
 }
+
+// BenchmarkQuery is one search with defaults after another, for profiles.
+func BenchmarkQuery(b *testing.B) {
+	for _, dim := range []int{128, 768} {
+		b.Run(strconv.Itoa(dim), func(b *testing.B) {
+			g := newClusters(11, dim, 300)
+			of := dense(dim, g.draw(50000))
+			o := lists.Default(vec.MetricL2, dim)
+			artifact, _ := build(b, o, of)
+			x := open(b, artifact, true)
+			queries := g.draw(500)
+			i := 0
+			for b.Loop() {
+				if _, _, err := x.Search(b.Context(), queries[i%500*dim:][:dim], lists.Params{K: 10}); err != nil {
+					b.Fatal(err)
+				}
+				i++
+			}
+		})
+	}
+}

@@ -318,23 +318,41 @@ func (s *search) finish(ctx context.Context) ([]Hit, error) {
 			return nil, err
 		}
 	}
-	hits := make([]Hit, 0, len(items))
+	// Hits as numbers: the order of their bits is that of distances, then of positions.
+	order := q.order[:0]
 	for _, c := range items {
-		part := &q.parts[c.probe]
-		pos := x.layout.positions(part)[c.place-x.first[q.probes[c.probe].list]]
-		hits = append(hits, Hit{Pos: pos, Distance: q.settle(c.d)})
+		d := q.settle(c.d)
+		if s.p.Within != 0 && !(d < s.p.Within) {
+			continue
+		}
+		pos := x.layout.positions(&q.parts[c.probe])[c.place-x.first[q.probes[c.probe].list]]
+		order = append(order, uint64(ascending(d))<<32|uint64(pos))
 	}
-	return s.sorted(hits), nil
+	q.order = order
+	if s.p.K > 0 && len(order) > s.p.K {
+		least(order, s.p.K)
+		order = order[:s.p.K]
+	}
+	slices.Sort(order)
+	hits := make([]Hit, len(order))
+	for i, o := range order {
+		hits[i] = Hit{Pos: uint32(o), Distance: estimate(o)}
+	}
+	return hits, nil
 }
 
-// candidates are the best, by place, with the probe that each is of.
+// candidates takes the best, by place, with the probe that each is of.
 func (s *search) candidates() []candidate {
 	q := s.q
+	for i, item := range q.best.items {
+		q.best.items[i] = item<<32 | item>>32
+	}
+	slices.Sort(q.best.items)
 	q.found = q.found[:0]
 	for _, item := range q.best.items {
-		q.found = append(q.found, candidate{d: estimate(item), place: uint32(item)})
+		q.found = append(q.found, candidate{d: estimate(item << 32), place: uint32(item >> 32)})
 	}
-	slices.SortFunc(q.found, func(a, b candidate) int { return cmp.Compare(a.place, b.place) })
+	q.best.items = q.best.items[:0]
 	order := grow(q.ids, len(q.probes))
 	q.ids = order
 	for i := range order {
@@ -351,11 +369,8 @@ func (s *search) candidates() []candidate {
 	return q.found
 }
 
-// sorted gives the hits that are asked for.
+// sorted puts hits in order, K at most.
 func (s *search) sorted(hits []Hit) []Hit {
-	if s.p.Within != 0 {
-		hits = slices.DeleteFunc(hits, func(h Hit) bool { return !(h.Distance < s.p.Within) })
-	}
 	slices.SortFunc(hits, compareHits)
 	if s.p.K > 0 && len(hits) > s.p.K {
 		hits = hits[:s.p.K]
@@ -390,6 +405,10 @@ func (s *search) again(ctx context.Context, items []candidate) error {
 		for i := range items {
 			q.ids[i] = uint32(i)
 		}
+	}
+	if !q.refined {
+		q.rerank.Refine() // of floats nothing is lost
+		q.refined = true
 	}
 	if !x.layout.rerankFactors {
 		q.rerank.DistancesAt(rows, nil, q.ids[:n], values)
