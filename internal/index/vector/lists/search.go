@@ -167,7 +167,7 @@ func (s *search) run(ctx context.Context) ([]Hit, error) {
 }
 
 const (
-	scansPerExact = 3    // rows of masked lists scanned in the time of one exact comparison, as measured
+	scansPerExact = 5    // rows of masked lists scanned in the time of one exact comparison, as measured
 	fewRows       = 2000 // these are always compared
 	leastShare    = 0.6  // of the allowed rows that chance would put into the nearest lists
 )
