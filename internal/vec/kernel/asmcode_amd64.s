@@ -37,63 +37,54 @@ DATA counts<>+8(SB)/8, $0x0403030203020201
 GLOBL counts<>(SB), RODATA|NOPTR, $16
 
 // func dotU8AVX512(query *int8, rows *byte, ids *uint32, n int, stride int, out *int32)
-// Requires: AVX, AVX2, AVX512F, MMX+
-TEXT ·dotU8AVX512(SB), $0-48
-	MOVQ query+0(FP), AX
-	MOVQ ids+16(FP), CX
-	MOVQ n+24(FP), DX
-	MOVQ out+40(FP), BX
-	MOVQ stride+32(FP), SI
-	MOVQ rows+8(FP), R11
-	SUBQ SI, R11
-
-	// Four rows at once.
-four1:
-	CMPQ  DX, $0x04
-	JL    one4
+// Requires: AVX, AVX2, AVX512F, AVX512VNNI, MMX+
+TEXT ·dotU8AVX512(SB), $8-48
+	MOVQ  query+0(FP), AX
+	MOVQ  ids+16(FP), CX
+	MOVQ  out+40(FP), DX
+	MOVQ  stride+32(FP), DI
+	MOVQ  n+24(FP), BX
+	SHRQ  $0x02, BX
+	MOVQ  BX, SI
+	SHLQ  $0x02, SI
 	TESTQ CX, CX
-	JZ    inorder2
-	MOVQ  rows+8(FP), DI
-	MOVL  (CX), R8
-	IMULQ stride+32(FP), R8
-	ADDQ  DI, R8
-	MOVL  4(CX), R9
-	IMULQ stride+32(FP), R9
-	ADDQ  DI, R9
-	MOVL  8(CX), R10
-	IMULQ stride+32(FP), R10
-	ADDQ  DI, R10
-	MOVL  12(CX), R11
-	IMULQ stride+32(FP), R11
-	ADDQ  DI, R11
-	CMPQ  stride+32(FP), $0x00000400
-	JL    ready3
-	MOVQ  R8, R12
-	MOVQ  R9, R13
-	MOVQ  R10, R14
-	MOVQ  R11, R15
-	CMPQ  DX, $+5
-	JL    asked9
-	MOVL  16(CX), R12
-	IMULQ stride+32(FP), R12
-	ADDQ  DI, R12
-	CMPQ  DX, $+6
-	JL    asked9
-	MOVL  20(CX), R13
-	IMULQ stride+32(FP), R13
-	ADDQ  DI, R13
-	CMPQ  DX, $+7
-	JL    asked9
-	MOVL  24(CX), R14
-	IMULQ stride+32(FP), R14
-	ADDQ  DI, R14
-	CMPQ  DX, $+8
-	JL    asked9
-	MOVL  28(CX), R15
-	IMULQ stride+32(FP), R15
-	ADDQ  DI, R15
+	JZ    inorder4
 
-asked9:
+	// Rows of the list.
+	TESTQ BX, BX
+	JZ    one5
+
+quarters1:
+	MOVL   (CX), R9
+	IMULQ  stride+32(FP), R9
+	ADDQ   rows+8(FP), R9
+	MOVL   (CX)(SI*1), R10
+	IMULQ  stride+32(FP), R10
+	ADDQ   rows+8(FP), R10
+	MOVL   (CX)(SI*2), R11
+	IMULQ  stride+32(FP), R11
+	ADDQ   rows+8(FP), R11
+	LEAQ   (SI)(SI*2), R8
+	MOVL   (CX)(R8*1), R12
+	IMULQ  stride+32(FP), R12
+	ADDQ   rows+8(FP), R12
+	CMPQ   stride+32(FP), $0x00000400
+	JL     ready2
+	CMPQ   BX, $0x01
+	JE     ready2
+	MOVL   4(CX), R13
+	IMULQ  stride+32(FP), R13
+	ADDQ   rows+8(FP), R13
+	MOVL   4(CX)(SI*1), R14
+	IMULQ  stride+32(FP), R14
+	ADDQ   rows+8(FP), R14
+	MOVL   4(CX)(SI*2), R15
+	IMULQ  stride+32(FP), R15
+	ADDQ   rows+8(FP), R15
+	LEAQ   (SI)(SI*2), R8
+	MOVL   4(CX)(R8*1), BP
+	IMULQ  stride+32(FP), BP
+	ADDQ   rows+8(FP), BP
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
@@ -102,55 +93,65 @@ asked9:
 	VPXORD Z5, Z5, Z5
 	VPXORD Z6, Z6, Z6
 	VPXORD Z7, Z7, Z7
-	MOVQ   $0x00000080, DI
-	CMPQ   DI, SI
-	JG     over11
+	MOVQ   $0x00000080, R8
 
-loop10:
-	VMOVUPS    -128(AX)(DI*1), Z8
-	VMOVDQU64  -128(R8)(DI*1), Z9
+asking10:
+	VMOVUPS    -128(AX)(R8*1), Z8
+	VMOVDQU64  -128(R9)(R8*1), Z9
 	VPDPBUSD   Z8, Z9, Z0
-	VMOVDQU64  -128(R9)(DI*1), Z9
+	VMOVDQU64  -128(R10)(R8*1), Z9
 	VPDPBUSD   Z8, Z9, Z2
-	VMOVDQU64  -128(R10)(DI*1), Z9
+	VMOVDQU64  -128(R11)(R8*1), Z9
 	VPDPBUSD   Z8, Z9, Z4
-	VMOVDQU64  -128(R11)(DI*1), Z9
+	VMOVDQU64  -128(R12)(R8*1), Z9
 	VPDPBUSD   Z8, Z9, Z6
-	PREFETCHT0 -128(R12)(DI*1)
-	PREFETCHT0 -128(R13)(DI*1)
-	PREFETCHT0 -128(R14)(DI*1)
-	PREFETCHT0 -128(R15)(DI*1)
-	VMOVUPS    -64(AX)(DI*1), Z8
-	VMOVDQU64  -64(R8)(DI*1), Z9
+	PREFETCHT0 -128(R13)(R8*1)
+	PREFETCHT0 -128(R14)(R8*1)
+	PREFETCHT0 -128(R15)(R8*1)
+	PREFETCHT0 -128(BP)(R8*1)
+	VMOVUPS    -64(AX)(R8*1), Z8
+	VMOVDQU64  -64(R9)(R8*1), Z9
 	VPDPBUSD   Z8, Z9, Z1
-	VMOVDQU64  -64(R9)(DI*1), Z9
+	VMOVDQU64  -64(R10)(R8*1), Z9
 	VPDPBUSD   Z8, Z9, Z3
-	VMOVDQU64  -64(R10)(DI*1), Z9
+	VMOVDQU64  -64(R11)(R8*1), Z9
 	VPDPBUSD   Z8, Z9, Z5
-	VMOVDQU64  -64(R11)(DI*1), Z9
+	VMOVDQU64  -64(R12)(R8*1), Z9
 	VPDPBUSD   Z8, Z9, Z7
-	PREFETCHT0 -64(R12)(DI*1)
-	PREFETCHT0 -64(R13)(DI*1)
-	PREFETCHT0 -64(R14)(DI*1)
-	PREFETCHT0 -64(R15)(DI*1)
-	ADDQ       $+128, DI
-	CMPQ       DI, SI
-	JLE        loop10
+	PREFETCHT0 -64(R13)(R8*1)
+	PREFETCHT0 -64(R14)(R8*1)
+	PREFETCHT0 -64(R15)(R8*1)
+	PREFETCHT0 -64(BP)(R8*1)
+	ADDQ       $+128, R8
+	CMPQ       R8, $0x00000200
+	JLE        asking10
 
-over11:
-	SUBQ $+128, DI
-	JMP  summed8
+loop11:
+	VMOVUPS   -128(AX)(R8*1), Z8
+	VMOVDQU64 -128(R9)(R8*1), Z9
+	VPDPBUSD  Z8, Z9, Z0
+	VMOVDQU64 -128(R10)(R8*1), Z9
+	VPDPBUSD  Z8, Z9, Z2
+	VMOVDQU64 -128(R11)(R8*1), Z9
+	VPDPBUSD  Z8, Z9, Z4
+	VMOVDQU64 -128(R12)(R8*1), Z9
+	VPDPBUSD  Z8, Z9, Z6
+	VMOVUPS   -64(AX)(R8*1), Z8
+	VMOVDQU64 -64(R9)(R8*1), Z9
+	VPDPBUSD  Z8, Z9, Z1
+	VMOVDQU64 -64(R10)(R8*1), Z9
+	VPDPBUSD  Z8, Z9, Z3
+	VMOVDQU64 -64(R11)(R8*1), Z9
+	VPDPBUSD  Z8, Z9, Z5
+	VMOVDQU64 -64(R12)(R8*1), Z9
+	VPDPBUSD  Z8, Z9, Z7
+	ADDQ      $+128, R8
+	CMPQ      R8, DI
+	JLE       loop11
+	SUBQ      $+128, R8
+	JMP       summed3
 
-inorder2:
-	ADDQ stride+32(FP), R11
-	MOVQ R11, R8
-	ADDQ stride+32(FP), R11
-	MOVQ R11, R9
-	ADDQ stride+32(FP), R11
-	MOVQ R11, R10
-	ADDQ stride+32(FP), R11
-
-ready3:
+ready2:
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
@@ -159,54 +160,54 @@ ready3:
 	VPXORD Z5, Z5, Z5
 	VPXORD Z6, Z6, Z6
 	VPXORD Z7, Z7, Z7
-	MOVQ   $0x00000080, DI
-	CMPQ   DI, SI
-	JG     over13
+	MOVQ   $0x00000080, R8
+	CMPQ   R8, DI
+	JG     over12
 
-loop12:
-	VMOVUPS   -128(AX)(DI*1), Z8
-	VMOVDQU64 -128(R8)(DI*1), Z9
+loop13:
+	VMOVUPS   -128(AX)(R8*1), Z8
+	VMOVDQU64 -128(R9)(R8*1), Z9
 	VPDPBUSD  Z8, Z9, Z0
-	VMOVDQU64 -128(R9)(DI*1), Z9
+	VMOVDQU64 -128(R10)(R8*1), Z9
 	VPDPBUSD  Z8, Z9, Z2
-	VMOVDQU64 -128(R10)(DI*1), Z9
+	VMOVDQU64 -128(R11)(R8*1), Z9
 	VPDPBUSD  Z8, Z9, Z4
-	VMOVDQU64 -128(R11)(DI*1), Z9
+	VMOVDQU64 -128(R12)(R8*1), Z9
 	VPDPBUSD  Z8, Z9, Z6
-	VMOVUPS   -64(AX)(DI*1), Z8
-	VMOVDQU64 -64(R8)(DI*1), Z9
+	VMOVUPS   -64(AX)(R8*1), Z8
+	VMOVDQU64 -64(R9)(R8*1), Z9
 	VPDPBUSD  Z8, Z9, Z1
-	VMOVDQU64 -64(R9)(DI*1), Z9
+	VMOVDQU64 -64(R10)(R8*1), Z9
 	VPDPBUSD  Z8, Z9, Z3
-	VMOVDQU64 -64(R10)(DI*1), Z9
+	VMOVDQU64 -64(R11)(R8*1), Z9
 	VPDPBUSD  Z8, Z9, Z5
-	VMOVDQU64 -64(R11)(DI*1), Z9
+	VMOVDQU64 -64(R12)(R8*1), Z9
 	VPDPBUSD  Z8, Z9, Z7
-	ADDQ      $+128, DI
-	CMPQ      DI, SI
-	JLE       loop12
+	ADDQ      $+128, R8
+	CMPQ      R8, DI
+	JLE       loop13
 
-over13:
-	SUBQ $+128, DI
+over12:
+	SUBQ $+128, R8
 
-summed8:
+summed3:
 chunk14:
-	ADDQ      $+64, DI
-	CMPQ      DI, SI
+	ADDQ      $+64, R8
+	CMPQ      R8, DI
 	JG        chunks15
-	VMOVUPS   -64(AX)(DI*1), Z8
-	VMOVDQU64 -64(R8)(DI*1), Z9
+	VMOVUPS   -64(AX)(R8*1), Z8
+	VMOVDQU64 -64(R9)(R8*1), Z9
 	VPDPBUSD  Z8, Z9, Z0
-	VMOVDQU64 -64(R9)(DI*1), Z9
+	VMOVDQU64 -64(R10)(R8*1), Z9
 	VPDPBUSD  Z8, Z9, Z2
-	VMOVDQU64 -64(R10)(DI*1), Z9
+	VMOVDQU64 -64(R11)(R8*1), Z9
 	VPDPBUSD  Z8, Z9, Z4
-	VMOVDQU64 -64(R11)(DI*1), Z9
+	VMOVDQU64 -64(R12)(R8*1), Z9
 	VPDPBUSD  Z8, Z9, Z6
 	JMP       chunk14
 
 chunks15:
-	SUBQ          $+64, DI
+	SUBQ          $+64, R8
 	VPADDD        Z1, Z0, Z0
 	VPADDD        Z3, Z2, Z2
 	VPADDD        Z5, Z4, Z4
@@ -224,70 +225,181 @@ chunks15:
 	VPHADDD       Y1, Y0, Y0
 	VEXTRACTI128  $0x01, Y0, X1
 	VPADDD        X1, X0, X1
-	VMOVDQU       X1, (BX)
-	ADDQ          $0x10, BX
-	SUBQ          $0x04, DX
-	TESTQ         CX, CX
-	JZ            four1
-	ADDQ          $0x10, CX
-	JMP           four1
+	VMOVD         X1, (DX)
+	VPEXTRD       $0x01, X1, (DX)(SI*1)
+	VPEXTRD       $0x02, X1, (DX)(SI*2)
+	LEAQ          (SI)(SI*2), R8
+	VPEXTRD       $0x03, X1, (DX)(R8*1)
+	ADDQ          $0x04, DX
+	ADDQ          $0x04, CX
+	DECQ          BX
+	JNZ           quarters1
+	LEAQ          (SI)(SI*2), R8
+	ADDQ          R8, CX
+	ADDQ          R8, DX
+	JMP           one5
 
-	// What is left, row by row.
-one4:
-	TESTQ DX, DX
-	JZ    done7
-	TESTQ CX, CX
-	JZ    oneinorder5
-	MOVQ  rows+8(FP), DI
-	MOVL  (CX), R11
-	IMULQ stride+32(FP), R11
-	ADDQ  DI, R11
-	ADDQ  $0x04, CX
-	JMP   oneready6
+	// Rows in order.
+inorder4:
+	MOVQ  rows+8(FP), R12
+	TESTQ BX, BX
+	JZ    over17
+	MOVQ  BX, R8
+	IMULQ DI, R8
+	MOVQ  R12, R9
+	LEAQ  (R9)(R8*1), R10
+	LEAQ  (R10)(R8*1), R11
+	LEAQ  (R11)(R8*1), R12
 
-oneinorder5:
-	ADDQ stride+32(FP), R11
-
-oneready6:
+quarters16:
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
 	VPXORD Z3, Z3, Z3
-	MOVQ   $0x00000100, DI
-	CMPQ   DI, SI
-	JG     over17
+	VPXORD Z4, Z4, Z4
+	VPXORD Z5, Z5, Z5
+	VPXORD Z6, Z6, Z6
+	VPXORD Z7, Z7, Z7
+	MOVQ   $0x00000080, R8
+	CMPQ   R8, DI
+	JG     over18
 
-loop16:
-	VMOVUPS   -256(AX)(DI*1), Z4
-	VMOVDQU64 -256(R11)(DI*1), Z5
-	VPDPBUSD  Z4, Z5, Z0
-	VMOVUPS   -192(AX)(DI*1), Z4
-	VMOVDQU64 -192(R11)(DI*1), Z5
-	VPDPBUSD  Z4, Z5, Z1
-	VMOVUPS   -128(AX)(DI*1), Z4
-	VMOVDQU64 -128(R11)(DI*1), Z5
-	VPDPBUSD  Z4, Z5, Z2
-	VMOVUPS   -64(AX)(DI*1), Z4
-	VMOVDQU64 -64(R11)(DI*1), Z5
-	VPDPBUSD  Z4, Z5, Z3
-	ADDQ      $+256, DI
-	CMPQ      DI, SI
-	JLE       loop16
+loop19:
+	VMOVUPS   -128(AX)(R8*1), Z8
+	VMOVDQU64 -128(R9)(R8*1), Z9
+	VPDPBUSD  Z8, Z9, Z0
+	VMOVDQU64 -128(R10)(R8*1), Z9
+	VPDPBUSD  Z8, Z9, Z2
+	VMOVDQU64 -128(R11)(R8*1), Z9
+	VPDPBUSD  Z8, Z9, Z4
+	VMOVDQU64 -128(R12)(R8*1), Z9
+	VPDPBUSD  Z8, Z9, Z6
+	VMOVUPS   -64(AX)(R8*1), Z8
+	VMOVDQU64 -64(R9)(R8*1), Z9
+	VPDPBUSD  Z8, Z9, Z1
+	VMOVDQU64 -64(R10)(R8*1), Z9
+	VPDPBUSD  Z8, Z9, Z3
+	VMOVDQU64 -64(R11)(R8*1), Z9
+	VPDPBUSD  Z8, Z9, Z5
+	VMOVDQU64 -64(R12)(R8*1), Z9
+	VPDPBUSD  Z8, Z9, Z7
+	ADDQ      $+128, R8
+	CMPQ      R8, DI
+	JLE       loop19
+
+over18:
+	SUBQ $+128, R8
+
+chunk20:
+	ADDQ      $+64, R8
+	CMPQ      R8, DI
+	JG        chunks21
+	VMOVUPS   -64(AX)(R8*1), Z8
+	VMOVDQU64 -64(R9)(R8*1), Z9
+	VPDPBUSD  Z8, Z9, Z0
+	VMOVDQU64 -64(R10)(R8*1), Z9
+	VPDPBUSD  Z8, Z9, Z2
+	VMOVDQU64 -64(R11)(R8*1), Z9
+	VPDPBUSD  Z8, Z9, Z4
+	VMOVDQU64 -64(R12)(R8*1), Z9
+	VPDPBUSD  Z8, Z9, Z6
+	JMP       chunk20
+
+chunks21:
+	SUBQ          $+64, R8
+	VPADDD        Z1, Z0, Z0
+	VPADDD        Z3, Z2, Z2
+	VPADDD        Z5, Z4, Z4
+	VPADDD        Z7, Z6, Z6
+	VEXTRACTI64X4 $0x01, Z0, Y1
+	VPADDD        Y1, Y0, Y1
+	VEXTRACTI64X4 $0x01, Z2, Y0
+	VPADDD        Y0, Y2, Y0
+	VEXTRACTI64X4 $0x01, Z4, Y2
+	VPADDD        Y2, Y4, Y2
+	VEXTRACTI64X4 $0x01, Z6, Y3
+	VPADDD        Y3, Y6, Y3
+	VPHADDD       Y0, Y1, Y0
+	VPHADDD       Y3, Y2, Y1
+	VPHADDD       Y1, Y0, Y0
+	VEXTRACTI128  $0x01, Y0, X1
+	VPADDD        X1, X0, X1
+	VMOVD         X1, (DX)
+	VPEXTRD       $0x01, X1, (DX)(SI*1)
+	VPEXTRD       $0x02, X1, (DX)(SI*2)
+	LEAQ          (SI)(SI*2), R8
+	VPEXTRD       $0x03, X1, (DX)(R8*1)
+	ADDQ          $0x04, DX
+	ADDQ          DI, R9
+	ADDQ          DI, R10
+	ADDQ          DI, R11
+	ADDQ          DI, R12
+	DECQ          BX
+	JNZ           quarters16
+	LEAQ          (SI)(SI*2), R8
+	ADDQ          R8, DX
 
 over17:
-	SUBQ $+256, DI
+	SUBQ DI, R12
 
-chunk18:
-	ADDQ      $+64, DI
-	CMPQ      DI, SI
-	JG        chunks19
-	VMOVUPS   -64(AX)(DI*1), Z4
-	VMOVDQU64 -64(R11)(DI*1), Z5
+	// What is left, row by row.
+one5:
+	MOVQ n+24(FP), BX
+	ANDQ $0x03, BX
+
+again22:
+	JZ    done8
+	TESTQ CX, CX
+	JZ    oneinorder6
+	MOVL  (CX), R12
+	IMULQ stride+32(FP), R12
+	ADDQ  rows+8(FP), R12
+	ADDQ  $0x04, CX
+	JMP   oneready7
+
+oneinorder6:
+	ADDQ stride+32(FP), R12
+
+oneready7:
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	MOVQ   $0x00000100, R8
+	CMPQ   R8, DI
+	JG     over23
+
+loop24:
+	VMOVUPS   -256(AX)(R8*1), Z4
+	VMOVDQU64 -256(R12)(R8*1), Z5
 	VPDPBUSD  Z4, Z5, Z0
-	JMP       chunk18
+	VMOVUPS   -192(AX)(R8*1), Z4
+	VMOVDQU64 -192(R12)(R8*1), Z5
+	VPDPBUSD  Z4, Z5, Z1
+	VMOVUPS   -128(AX)(R8*1), Z4
+	VMOVDQU64 -128(R12)(R8*1), Z5
+	VPDPBUSD  Z4, Z5, Z2
+	VMOVUPS   -64(AX)(R8*1), Z4
+	VMOVDQU64 -64(R12)(R8*1), Z5
+	VPDPBUSD  Z4, Z5, Z3
+	ADDQ      $+256, R8
+	CMPQ      R8, DI
+	JLE       loop24
 
-chunks19:
-	SUBQ          $+64, DI
+over23:
+	SUBQ $+256, R8
+
+chunk25:
+	ADDQ      $+64, R8
+	CMPQ      R8, DI
+	JG        chunks26
+	VMOVUPS   -64(AX)(R8*1), Z4
+	VMOVDQU64 -64(R12)(R8*1), Z5
+	VPDPBUSD  Z4, Z5, Z0
+	JMP       chunk25
+
+chunks26:
+	SUBQ          $+64, R8
 	VPADDD        Z2, Z0, Z0
 	VPADDD        Z3, Z1, Z1
 	VPADDD        Z1, Z0, Z0
@@ -297,76 +409,67 @@ chunks19:
 	VPADDD        X0, X1, X0
 	VPHADDD       X0, X0, X0
 	VPHADDD       X0, X0, X0
-	VMOVD         X0, (BX)
-	ADDQ          $0x04, BX
-	DECQ          DX
-	JMP           one4
+	VMOVD         X0, (DX)
+	ADDQ          $0x04, DX
+	DECQ          BX
+	JMP           again22
 
-done7:
+done8:
 	VZEROUPPER
 	RET
 
 // func dot4AVX512(query *int8, rows *byte, ids *uint32, n int, stride int, out *int32, levels *[16]byte)
-// Requires: AVX, AVX2, AVX512F, AVX512VBMI, MMX+
-TEXT ·dot4AVX512(SB), $0-56
+// Requires: AVX, AVX2, AVX512F, AVX512VBMI, AVX512VNNI, MMX+
+TEXT ·dot4AVX512(SB), $8-56
 	MOVQ            query+0(FP), AX
 	MOVQ            ids+16(FP), CX
-	MOVQ            n+24(FP), DX
-	MOVQ            out+40(FP), BX
-	MOVQ            stride+32(FP), SI
-	MOVQ            levels+48(FP), DI
-	VBROADCASTI32X4 (DI), Z0
+	MOVQ            out+40(FP), DX
+	MOVQ            stride+32(FP), DI
+	MOVQ            levels+48(FP), BX
+	VBROADCASTI32X4 (BX), Z0
 	VMOVDQU64       nibbles<>+0(SB), Z1
-	MOVQ            rows+8(FP), R11
-	SUBQ            SI, R11
+	MOVQ            n+24(FP), BX
+	SHRQ            $0x02, BX
+	MOVQ            BX, SI
+	SHLQ            $0x02, SI
+	TESTQ           CX, CX
+	JZ              inorder30
 
-	// Four rows at once.
-four20:
-	CMPQ  DX, $0x04
-	JL    one23
-	TESTQ CX, CX
-	JZ    inorder21
-	MOVQ  rows+8(FP), DI
-	MOVL  (CX), R8
-	IMULQ stride+32(FP), R8
-	ADDQ  DI, R8
-	MOVL  4(CX), R9
-	IMULQ stride+32(FP), R9
-	ADDQ  DI, R9
-	MOVL  8(CX), R10
-	IMULQ stride+32(FP), R10
-	ADDQ  DI, R10
-	MOVL  12(CX), R11
-	IMULQ stride+32(FP), R11
-	ADDQ  DI, R11
-	CMPQ  stride+32(FP), $0x00000400
-	JL    ready22
-	MOVQ  R8, R12
-	MOVQ  R9, R13
-	MOVQ  R10, R14
-	MOVQ  R11, R15
-	CMPQ  DX, $+5
-	JL    asked28
-	MOVL  16(CX), R12
-	IMULQ stride+32(FP), R12
-	ADDQ  DI, R12
-	CMPQ  DX, $+6
-	JL    asked28
-	MOVL  20(CX), R13
-	IMULQ stride+32(FP), R13
-	ADDQ  DI, R13
-	CMPQ  DX, $+7
-	JL    asked28
-	MOVL  24(CX), R14
-	IMULQ stride+32(FP), R14
-	ADDQ  DI, R14
-	CMPQ  DX, $+8
-	JL    asked28
-	MOVL  28(CX), R15
-	IMULQ stride+32(FP), R15
-	ADDQ  DI, R15
+	// Rows of the list.
+	TESTQ BX, BX
+	JZ    one31
 
-asked28:
+quarters27:
+	MOVL   (CX), R9
+	IMULQ  stride+32(FP), R9
+	ADDQ   rows+8(FP), R9
+	MOVL   (CX)(SI*1), R10
+	IMULQ  stride+32(FP), R10
+	ADDQ   rows+8(FP), R10
+	MOVL   (CX)(SI*2), R11
+	IMULQ  stride+32(FP), R11
+	ADDQ   rows+8(FP), R11
+	LEAQ   (SI)(SI*2), R8
+	MOVL   (CX)(R8*1), R12
+	IMULQ  stride+32(FP), R12
+	ADDQ   rows+8(FP), R12
+	CMPQ   stride+32(FP), $0x00000400
+	JL     ready28
+	CMPQ   BX, $0x01
+	JE     ready28
+	MOVL   4(CX), R13
+	IMULQ  stride+32(FP), R13
+	ADDQ   rows+8(FP), R13
+	MOVL   4(CX)(SI*1), R14
+	IMULQ  stride+32(FP), R14
+	ADDQ   rows+8(FP), R14
+	MOVL   4(CX)(SI*2), R15
+	IMULQ  stride+32(FP), R15
+	ADDQ   rows+8(FP), R15
+	LEAQ   (SI)(SI*2), R8
+	MOVL   4(CX)(R8*1), BP
+	IMULQ  stride+32(FP), BP
+	ADDQ   rows+8(FP), BP
 	VPXORD Z2, Z2, Z2
 	VPXORD Z3, Z3, Z3
 	VPXORD Z4, Z4, Z4
@@ -375,67 +478,93 @@ asked28:
 	VPXORD Z7, Z7, Z7
 	VPXORD Z8, Z8, Z8
 	VPXORD Z9, Z9, Z9
-	MOVQ   $0x00000040, DI
-	CMPQ   DI, SI
-	JG     over30
+	MOVQ   $0x00000040, R8
 
-loop29:
-	VMOVUPS         -128(AX)(DI*2), Z10
-	VBROADCASTI64X4 -64(R8)(DI*1), Z11
+asking36:
+	VMOVUPS         -128(AX)(R8*2), Z10
+	VBROADCASTI64X4 -64(R9)(R8*1), Z11
 	VPSRLVQ         Z1, Z11, Z11
 	VPERMB          Z0, Z11, Z11
 	VPDPBUSD        Z10, Z11, Z2
-	VBROADCASTI64X4 -64(R9)(DI*1), Z11
+	VBROADCASTI64X4 -64(R10)(R8*1), Z11
 	VPSRLVQ         Z1, Z11, Z11
 	VPERMB          Z0, Z11, Z11
 	VPDPBUSD        Z10, Z11, Z4
-	VBROADCASTI64X4 -64(R10)(DI*1), Z11
+	VBROADCASTI64X4 -64(R11)(R8*1), Z11
 	VPSRLVQ         Z1, Z11, Z11
 	VPERMB          Z0, Z11, Z11
 	VPDPBUSD        Z10, Z11, Z6
-	VBROADCASTI64X4 -64(R11)(DI*1), Z11
+	VBROADCASTI64X4 -64(R12)(R8*1), Z11
 	VPSRLVQ         Z1, Z11, Z11
 	VPERMB          Z0, Z11, Z11
 	VPDPBUSD        Z10, Z11, Z8
-	PREFETCHT0      -64(R12)(DI*1)
-	PREFETCHT0      -64(R13)(DI*1)
-	PREFETCHT0      -64(R14)(DI*1)
-	PREFETCHT0      -64(R15)(DI*1)
-	VMOVUPS         -64(AX)(DI*2), Z10
-	VBROADCASTI64X4 -32(R8)(DI*1), Z11
+	PREFETCHT0      -64(R13)(R8*1)
+	PREFETCHT0      -64(R14)(R8*1)
+	PREFETCHT0      -64(R15)(R8*1)
+	PREFETCHT0      -64(BP)(R8*1)
+	VMOVUPS         -64(AX)(R8*2), Z10
+	VBROADCASTI64X4 -32(R9)(R8*1), Z11
 	VPSRLVQ         Z1, Z11, Z11
 	VPERMB          Z0, Z11, Z11
 	VPDPBUSD        Z10, Z11, Z3
-	VBROADCASTI64X4 -32(R9)(DI*1), Z11
+	VBROADCASTI64X4 -32(R10)(R8*1), Z11
 	VPSRLVQ         Z1, Z11, Z11
 	VPERMB          Z0, Z11, Z11
 	VPDPBUSD        Z10, Z11, Z5
-	VBROADCASTI64X4 -32(R10)(DI*1), Z11
+	VBROADCASTI64X4 -32(R11)(R8*1), Z11
 	VPSRLVQ         Z1, Z11, Z11
 	VPERMB          Z0, Z11, Z11
 	VPDPBUSD        Z10, Z11, Z7
-	VBROADCASTI64X4 -32(R11)(DI*1), Z11
+	VBROADCASTI64X4 -32(R12)(R8*1), Z11
 	VPSRLVQ         Z1, Z11, Z11
 	VPERMB          Z0, Z11, Z11
 	VPDPBUSD        Z10, Z11, Z9
-	ADDQ            $+64, DI
-	CMPQ            DI, SI
-	JLE             loop29
+	ADDQ            $+64, R8
+	CMPQ            R8, $0x00000200
+	JLE             asking36
 
-over30:
-	SUBQ $+64, DI
-	JMP  summed27
+loop37:
+	VMOVUPS         -128(AX)(R8*2), Z10
+	VBROADCASTI64X4 -64(R9)(R8*1), Z11
+	VPSRLVQ         Z1, Z11, Z11
+	VPERMB          Z0, Z11, Z11
+	VPDPBUSD        Z10, Z11, Z2
+	VBROADCASTI64X4 -64(R10)(R8*1), Z11
+	VPSRLVQ         Z1, Z11, Z11
+	VPERMB          Z0, Z11, Z11
+	VPDPBUSD        Z10, Z11, Z4
+	VBROADCASTI64X4 -64(R11)(R8*1), Z11
+	VPSRLVQ         Z1, Z11, Z11
+	VPERMB          Z0, Z11, Z11
+	VPDPBUSD        Z10, Z11, Z6
+	VBROADCASTI64X4 -64(R12)(R8*1), Z11
+	VPSRLVQ         Z1, Z11, Z11
+	VPERMB          Z0, Z11, Z11
+	VPDPBUSD        Z10, Z11, Z8
+	VMOVUPS         -64(AX)(R8*2), Z10
+	VBROADCASTI64X4 -32(R9)(R8*1), Z11
+	VPSRLVQ         Z1, Z11, Z11
+	VPERMB          Z0, Z11, Z11
+	VPDPBUSD        Z10, Z11, Z3
+	VBROADCASTI64X4 -32(R10)(R8*1), Z11
+	VPSRLVQ         Z1, Z11, Z11
+	VPERMB          Z0, Z11, Z11
+	VPDPBUSD        Z10, Z11, Z5
+	VBROADCASTI64X4 -32(R11)(R8*1), Z11
+	VPSRLVQ         Z1, Z11, Z11
+	VPERMB          Z0, Z11, Z11
+	VPDPBUSD        Z10, Z11, Z7
+	VBROADCASTI64X4 -32(R12)(R8*1), Z11
+	VPSRLVQ         Z1, Z11, Z11
+	VPERMB          Z0, Z11, Z11
+	VPDPBUSD        Z10, Z11, Z9
+	ADDQ            $+64, R8
+	CMPQ            R8, DI
+	JLE             loop37
+	SUBQ            $+64, R8
+	JMP             summed29
 
-inorder21:
-	ADDQ stride+32(FP), R11
-	MOVQ R11, R8
-	ADDQ stride+32(FP), R11
-	MOVQ R11, R9
-	ADDQ stride+32(FP), R11
-	MOVQ R11, R10
-	ADDQ stride+32(FP), R11
-
-ready22:
+ready28:
 	VPXORD Z2, Z2, Z2
 	VPXORD Z3, Z3, Z3
 	VPXORD Z4, Z4, Z4
@@ -444,78 +573,78 @@ ready22:
 	VPXORD Z7, Z7, Z7
 	VPXORD Z8, Z8, Z8
 	VPXORD Z9, Z9, Z9
-	MOVQ   $0x00000040, DI
-	CMPQ   DI, SI
-	JG     over32
+	MOVQ   $0x00000040, R8
+	CMPQ   R8, DI
+	JG     over38
 
-loop31:
-	VMOVUPS         -128(AX)(DI*2), Z10
-	VBROADCASTI64X4 -64(R8)(DI*1), Z11
+loop39:
+	VMOVUPS         -128(AX)(R8*2), Z10
+	VBROADCASTI64X4 -64(R9)(R8*1), Z11
 	VPSRLVQ         Z1, Z11, Z11
 	VPERMB          Z0, Z11, Z11
 	VPDPBUSD        Z10, Z11, Z2
-	VBROADCASTI64X4 -64(R9)(DI*1), Z11
+	VBROADCASTI64X4 -64(R10)(R8*1), Z11
 	VPSRLVQ         Z1, Z11, Z11
 	VPERMB          Z0, Z11, Z11
 	VPDPBUSD        Z10, Z11, Z4
-	VBROADCASTI64X4 -64(R10)(DI*1), Z11
+	VBROADCASTI64X4 -64(R11)(R8*1), Z11
 	VPSRLVQ         Z1, Z11, Z11
 	VPERMB          Z0, Z11, Z11
 	VPDPBUSD        Z10, Z11, Z6
-	VBROADCASTI64X4 -64(R11)(DI*1), Z11
+	VBROADCASTI64X4 -64(R12)(R8*1), Z11
 	VPSRLVQ         Z1, Z11, Z11
 	VPERMB          Z0, Z11, Z11
 	VPDPBUSD        Z10, Z11, Z8
-	VMOVUPS         -64(AX)(DI*2), Z10
-	VBROADCASTI64X4 -32(R8)(DI*1), Z11
+	VMOVUPS         -64(AX)(R8*2), Z10
+	VBROADCASTI64X4 -32(R9)(R8*1), Z11
 	VPSRLVQ         Z1, Z11, Z11
 	VPERMB          Z0, Z11, Z11
 	VPDPBUSD        Z10, Z11, Z3
-	VBROADCASTI64X4 -32(R9)(DI*1), Z11
+	VBROADCASTI64X4 -32(R10)(R8*1), Z11
 	VPSRLVQ         Z1, Z11, Z11
 	VPERMB          Z0, Z11, Z11
 	VPDPBUSD        Z10, Z11, Z5
-	VBROADCASTI64X4 -32(R10)(DI*1), Z11
+	VBROADCASTI64X4 -32(R11)(R8*1), Z11
 	VPSRLVQ         Z1, Z11, Z11
 	VPERMB          Z0, Z11, Z11
 	VPDPBUSD        Z10, Z11, Z7
-	VBROADCASTI64X4 -32(R11)(DI*1), Z11
+	VBROADCASTI64X4 -32(R12)(R8*1), Z11
 	VPSRLVQ         Z1, Z11, Z11
 	VPERMB          Z0, Z11, Z11
 	VPDPBUSD        Z10, Z11, Z9
-	ADDQ            $+64, DI
-	CMPQ            DI, SI
-	JLE             loop31
+	ADDQ            $+64, R8
+	CMPQ            R8, DI
+	JLE             loop39
 
-over32:
-	SUBQ $+64, DI
+over38:
+	SUBQ $+64, R8
 
-summed27:
-chunk33:
-	ADDQ            $+32, DI
-	CMPQ            DI, SI
-	JG              chunks34
-	VMOVUPS         -64(AX)(DI*2), Z10
-	VBROADCASTI64X4 -32(R8)(DI*1), Z11
+summed29:
+chunk40:
+	ADDQ            $+32, R8
+	CMPQ            R8, DI
+	JG              chunks41
+	VMOVUPS         -64(AX)(R8*2), Z10
+	VBROADCASTI64X4 -32(R9)(R8*1), Z11
 	VPSRLVQ         Z1, Z11, Z11
 	VPERMB          Z0, Z11, Z11
 	VPDPBUSD        Z10, Z11, Z2
-	VBROADCASTI64X4 -32(R9)(DI*1), Z11
+	VBROADCASTI64X4 -32(R10)(R8*1), Z11
 	VPSRLVQ         Z1, Z11, Z11
 	VPERMB          Z0, Z11, Z11
 	VPDPBUSD        Z10, Z11, Z4
-	VBROADCASTI64X4 -32(R10)(DI*1), Z11
+	VBROADCASTI64X4 -32(R11)(R8*1), Z11
 	VPSRLVQ         Z1, Z11, Z11
 	VPERMB          Z0, Z11, Z11
 	VPDPBUSD        Z10, Z11, Z6
-	VBROADCASTI64X4 -32(R11)(DI*1), Z11
+	VBROADCASTI64X4 -32(R12)(R8*1), Z11
 	VPSRLVQ         Z1, Z11, Z11
 	VPERMB          Z0, Z11, Z11
 	VPDPBUSD        Z10, Z11, Z8
-	JMP             chunk33
+	JMP             chunk40
 
-chunks34:
-	SUBQ          $+32, DI
+chunks41:
+	SUBQ          $+32, R8
 	VPADDD        Z3, Z2, Z2
 	VPADDD        Z5, Z4, Z4
 	VPADDD        Z7, Z6, Z6
@@ -533,80 +662,215 @@ chunks34:
 	VPHADDD       Y3, Y2, Y2
 	VEXTRACTI128  $0x01, Y2, X3
 	VPADDD        X3, X2, X3
-	VMOVDQU       X3, (BX)
-	ADDQ          $0x10, BX
-	SUBQ          $0x04, DX
-	TESTQ         CX, CX
-	JZ            four20
-	ADDQ          $0x10, CX
-	JMP           four20
+	VMOVD         X3, (DX)
+	VPEXTRD       $0x01, X3, (DX)(SI*1)
+	VPEXTRD       $0x02, X3, (DX)(SI*2)
+	LEAQ          (SI)(SI*2), R8
+	VPEXTRD       $0x03, X3, (DX)(R8*1)
+	ADDQ          $0x04, DX
+	ADDQ          $0x04, CX
+	DECQ          BX
+	JNZ           quarters27
+	LEAQ          (SI)(SI*2), R8
+	ADDQ          R8, CX
+	ADDQ          R8, DX
+	JMP           one31
 
-	// What is left, row by row.
-one23:
-	TESTQ DX, DX
-	JZ    done26
-	TESTQ CX, CX
-	JZ    oneinorder24
-	MOVQ  rows+8(FP), DI
-	MOVL  (CX), R11
-	IMULQ stride+32(FP), R11
-	ADDQ  DI, R11
-	ADDQ  $0x04, CX
-	JMP   oneready25
+	// Rows in order.
+inorder30:
+	MOVQ  rows+8(FP), R12
+	TESTQ BX, BX
+	JZ    over43
+	MOVQ  BX, R8
+	IMULQ DI, R8
+	MOVQ  R12, R9
+	LEAQ  (R9)(R8*1), R10
+	LEAQ  (R10)(R8*1), R11
+	LEAQ  (R11)(R8*1), R12
 
-oneinorder24:
-	ADDQ stride+32(FP), R11
-
-oneready25:
+quarters42:
 	VPXORD Z2, Z2, Z2
 	VPXORD Z3, Z3, Z3
 	VPXORD Z4, Z4, Z4
 	VPXORD Z5, Z5, Z5
-	MOVQ   $0x00000080, DI
-	CMPQ   DI, SI
-	JG     over36
+	VPXORD Z6, Z6, Z6
+	VPXORD Z7, Z7, Z7
+	VPXORD Z8, Z8, Z8
+	VPXORD Z9, Z9, Z9
+	MOVQ   $0x00000040, R8
+	CMPQ   R8, DI
+	JG     over44
 
-loop35:
-	VMOVUPS         -256(AX)(DI*2), Z6
-	VBROADCASTI64X4 -128(R11)(DI*1), Z7
+loop45:
+	VMOVUPS         -128(AX)(R8*2), Z10
+	VBROADCASTI64X4 -64(R9)(R8*1), Z11
+	VPSRLVQ         Z1, Z11, Z11
+	VPERMB          Z0, Z11, Z11
+	VPDPBUSD        Z10, Z11, Z2
+	VBROADCASTI64X4 -64(R10)(R8*1), Z11
+	VPSRLVQ         Z1, Z11, Z11
+	VPERMB          Z0, Z11, Z11
+	VPDPBUSD        Z10, Z11, Z4
+	VBROADCASTI64X4 -64(R11)(R8*1), Z11
+	VPSRLVQ         Z1, Z11, Z11
+	VPERMB          Z0, Z11, Z11
+	VPDPBUSD        Z10, Z11, Z6
+	VBROADCASTI64X4 -64(R12)(R8*1), Z11
+	VPSRLVQ         Z1, Z11, Z11
+	VPERMB          Z0, Z11, Z11
+	VPDPBUSD        Z10, Z11, Z8
+	VMOVUPS         -64(AX)(R8*2), Z10
+	VBROADCASTI64X4 -32(R9)(R8*1), Z11
+	VPSRLVQ         Z1, Z11, Z11
+	VPERMB          Z0, Z11, Z11
+	VPDPBUSD        Z10, Z11, Z3
+	VBROADCASTI64X4 -32(R10)(R8*1), Z11
+	VPSRLVQ         Z1, Z11, Z11
+	VPERMB          Z0, Z11, Z11
+	VPDPBUSD        Z10, Z11, Z5
+	VBROADCASTI64X4 -32(R11)(R8*1), Z11
+	VPSRLVQ         Z1, Z11, Z11
+	VPERMB          Z0, Z11, Z11
+	VPDPBUSD        Z10, Z11, Z7
+	VBROADCASTI64X4 -32(R12)(R8*1), Z11
+	VPSRLVQ         Z1, Z11, Z11
+	VPERMB          Z0, Z11, Z11
+	VPDPBUSD        Z10, Z11, Z9
+	ADDQ            $+64, R8
+	CMPQ            R8, DI
+	JLE             loop45
+
+over44:
+	SUBQ $+64, R8
+
+chunk46:
+	ADDQ            $+32, R8
+	CMPQ            R8, DI
+	JG              chunks47
+	VMOVUPS         -64(AX)(R8*2), Z10
+	VBROADCASTI64X4 -32(R9)(R8*1), Z11
+	VPSRLVQ         Z1, Z11, Z11
+	VPERMB          Z0, Z11, Z11
+	VPDPBUSD        Z10, Z11, Z2
+	VBROADCASTI64X4 -32(R10)(R8*1), Z11
+	VPSRLVQ         Z1, Z11, Z11
+	VPERMB          Z0, Z11, Z11
+	VPDPBUSD        Z10, Z11, Z4
+	VBROADCASTI64X4 -32(R11)(R8*1), Z11
+	VPSRLVQ         Z1, Z11, Z11
+	VPERMB          Z0, Z11, Z11
+	VPDPBUSD        Z10, Z11, Z6
+	VBROADCASTI64X4 -32(R12)(R8*1), Z11
+	VPSRLVQ         Z1, Z11, Z11
+	VPERMB          Z0, Z11, Z11
+	VPDPBUSD        Z10, Z11, Z8
+	JMP             chunk46
+
+chunks47:
+	SUBQ          $+32, R8
+	VPADDD        Z3, Z2, Z2
+	VPADDD        Z5, Z4, Z4
+	VPADDD        Z7, Z6, Z6
+	VPADDD        Z9, Z8, Z8
+	VEXTRACTI64X4 $0x01, Z2, Y3
+	VPADDD        Y3, Y2, Y3
+	VEXTRACTI64X4 $0x01, Z4, Y2
+	VPADDD        Y2, Y4, Y2
+	VEXTRACTI64X4 $0x01, Z6, Y4
+	VPADDD        Y4, Y6, Y4
+	VEXTRACTI64X4 $0x01, Z8, Y5
+	VPADDD        Y5, Y8, Y5
+	VPHADDD       Y2, Y3, Y2
+	VPHADDD       Y5, Y4, Y3
+	VPHADDD       Y3, Y2, Y2
+	VEXTRACTI128  $0x01, Y2, X3
+	VPADDD        X3, X2, X3
+	VMOVD         X3, (DX)
+	VPEXTRD       $0x01, X3, (DX)(SI*1)
+	VPEXTRD       $0x02, X3, (DX)(SI*2)
+	LEAQ          (SI)(SI*2), R8
+	VPEXTRD       $0x03, X3, (DX)(R8*1)
+	ADDQ          $0x04, DX
+	ADDQ          DI, R9
+	ADDQ          DI, R10
+	ADDQ          DI, R11
+	ADDQ          DI, R12
+	DECQ          BX
+	JNZ           quarters42
+	LEAQ          (SI)(SI*2), R8
+	ADDQ          R8, DX
+
+over43:
+	SUBQ DI, R12
+
+	// What is left, row by row.
+one31:
+	MOVQ n+24(FP), BX
+	ANDQ $0x03, BX
+
+again48:
+	JZ    done34
+	TESTQ CX, CX
+	JZ    oneinorder32
+	MOVL  (CX), R12
+	IMULQ stride+32(FP), R12
+	ADDQ  rows+8(FP), R12
+	ADDQ  $0x04, CX
+	JMP   oneready33
+
+oneinorder32:
+	ADDQ stride+32(FP), R12
+
+oneready33:
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	VPXORD Z4, Z4, Z4
+	VPXORD Z5, Z5, Z5
+	MOVQ   $0x00000080, R8
+	CMPQ   R8, DI
+	JG     over49
+
+loop50:
+	VMOVUPS         -256(AX)(R8*2), Z6
+	VBROADCASTI64X4 -128(R12)(R8*1), Z7
 	VPSRLVQ         Z1, Z7, Z7
 	VPERMB          Z0, Z7, Z7
 	VPDPBUSD        Z6, Z7, Z2
-	VMOVUPS         -192(AX)(DI*2), Z6
-	VBROADCASTI64X4 -96(R11)(DI*1), Z7
+	VMOVUPS         -192(AX)(R8*2), Z6
+	VBROADCASTI64X4 -96(R12)(R8*1), Z7
 	VPSRLVQ         Z1, Z7, Z7
 	VPERMB          Z0, Z7, Z7
 	VPDPBUSD        Z6, Z7, Z3
-	VMOVUPS         -128(AX)(DI*2), Z6
-	VBROADCASTI64X4 -64(R11)(DI*1), Z7
+	VMOVUPS         -128(AX)(R8*2), Z6
+	VBROADCASTI64X4 -64(R12)(R8*1), Z7
 	VPSRLVQ         Z1, Z7, Z7
 	VPERMB          Z0, Z7, Z7
 	VPDPBUSD        Z6, Z7, Z4
-	VMOVUPS         -64(AX)(DI*2), Z6
-	VBROADCASTI64X4 -32(R11)(DI*1), Z7
+	VMOVUPS         -64(AX)(R8*2), Z6
+	VBROADCASTI64X4 -32(R12)(R8*1), Z7
 	VPSRLVQ         Z1, Z7, Z7
 	VPERMB          Z0, Z7, Z7
 	VPDPBUSD        Z6, Z7, Z5
-	ADDQ            $+128, DI
-	CMPQ            DI, SI
-	JLE             loop35
+	ADDQ            $+128, R8
+	CMPQ            R8, DI
+	JLE             loop50
 
-over36:
-	SUBQ $+128, DI
+over49:
+	SUBQ $+128, R8
 
-chunk37:
-	ADDQ            $+32, DI
-	CMPQ            DI, SI
-	JG              chunks38
-	VMOVUPS         -64(AX)(DI*2), Z6
-	VBROADCASTI64X4 -32(R11)(DI*1), Z7
+chunk51:
+	ADDQ            $+32, R8
+	CMPQ            R8, DI
+	JG              chunks52
+	VMOVUPS         -64(AX)(R8*2), Z6
+	VBROADCASTI64X4 -32(R12)(R8*1), Z7
 	VPSRLVQ         Z1, Z7, Z7
 	VPERMB          Z0, Z7, Z7
 	VPDPBUSD        Z6, Z7, Z2
-	JMP             chunk37
+	JMP             chunk51
 
-chunks38:
-	SUBQ          $+32, DI
+chunks52:
+	SUBQ          $+32, R8
 	VPADDD        Z4, Z2, Z2
 	VPADDD        Z5, Z3, Z3
 	VPADDD        Z3, Z2, Z2
@@ -616,175 +880,171 @@ chunks38:
 	VPADDD        X2, X3, X2
 	VPHADDD       X2, X2, X2
 	VPHADDD       X2, X2, X2
-	VMOVD         X2, (BX)
-	ADDQ          $0x04, BX
-	DECQ          DX
-	JMP           one23
+	VMOVD         X2, (DX)
+	ADDQ          $0x04, DX
+	DECQ          BX
+	JMP           again48
 
-done26:
+done34:
 	VZEROUPPER
 	RET
 
 // func hammingAVX512(query *byte, rows *byte, ids *uint32, n int, stride int, out *uint32)
 // Requires: AVX, AVX2, AVX512F, AVX512VPOPCNTDQ, MMX+
-TEXT ·hammingAVX512(SB), $0-48
+TEXT ·hammingAVX512(SB), $8-48
 	MOVQ  query+0(FP), AX
 	MOVQ  ids+16(FP), CX
-	MOVQ  n+24(FP), DX
-	MOVQ  out+40(FP), BX
-	MOVQ  stride+32(FP), SI
-	MOVQ  SI, DI
-	SHRQ  $0x02, DI
-	ANDQ  $0x0f, DI
-	XORQ  R8, R8
-	BTSQ  DI, R8
-	DECQ  R8
-	KMOVW R8, K1
-	MOVQ  rows+8(FP), R11
-	SUBQ  SI, R11
-
-	// Four rows at once.
-four39:
-	CMPQ  DX, $0x04
-	JL    one42
+	MOVQ  out+40(FP), DX
+	MOVQ  stride+32(FP), DI
+	MOVQ  DI, BX
+	SHRQ  $0x02, BX
+	ANDQ  $0x0f, BX
+	XORQ  SI, SI
+	BTSQ  BX, SI
+	DECQ  SI
+	KMOVW SI, K1
+	MOVQ  n+24(FP), BX
+	SHRQ  $0x02, BX
+	MOVQ  BX, SI
+	SHLQ  $0x02, SI
 	TESTQ CX, CX
-	JZ    inorder40
-	MOVQ  rows+8(FP), DI
-	MOVL  (CX), R8
-	IMULQ stride+32(FP), R8
-	ADDQ  DI, R8
-	MOVL  4(CX), R9
-	IMULQ stride+32(FP), R9
-	ADDQ  DI, R9
-	MOVL  8(CX), R10
-	IMULQ stride+32(FP), R10
-	ADDQ  DI, R10
-	MOVL  12(CX), R11
-	IMULQ stride+32(FP), R11
-	ADDQ  DI, R11
-	CMPQ  stride+32(FP), $0x00000400
-	JL    ready41
-	MOVQ  R8, R12
-	MOVQ  R9, R13
-	MOVQ  R10, R14
-	MOVQ  R11, R15
-	CMPQ  DX, $+5
-	JL    asked47
-	MOVL  16(CX), R12
-	IMULQ stride+32(FP), R12
-	ADDQ  DI, R12
-	CMPQ  DX, $+6
-	JL    asked47
-	MOVL  20(CX), R13
-	IMULQ stride+32(FP), R13
-	ADDQ  DI, R13
-	CMPQ  DX, $+7
-	JL    asked47
-	MOVL  24(CX), R14
-	IMULQ stride+32(FP), R14
-	ADDQ  DI, R14
-	CMPQ  DX, $+8
-	JL    asked47
-	MOVL  28(CX), R15
-	IMULQ stride+32(FP), R15
-	ADDQ  DI, R15
+	JZ    inorder56
 
-asked47:
+	// Rows of the list.
+	TESTQ BX, BX
+	JZ    one57
+
+quarters53:
+	MOVL   (CX), R9
+	IMULQ  stride+32(FP), R9
+	ADDQ   rows+8(FP), R9
+	MOVL   (CX)(SI*1), R10
+	IMULQ  stride+32(FP), R10
+	ADDQ   rows+8(FP), R10
+	MOVL   (CX)(SI*2), R11
+	IMULQ  stride+32(FP), R11
+	ADDQ   rows+8(FP), R11
+	LEAQ   (SI)(SI*2), R8
+	MOVL   (CX)(R8*1), R12
+	IMULQ  stride+32(FP), R12
+	ADDQ   rows+8(FP), R12
+	CMPQ   stride+32(FP), $0x00000400
+	JL     ready54
+	CMPQ   BX, $0x01
+	JE     ready54
+	MOVL   4(CX), R13
+	IMULQ  stride+32(FP), R13
+	ADDQ   rows+8(FP), R13
+	MOVL   4(CX)(SI*1), R14
+	IMULQ  stride+32(FP), R14
+	ADDQ   rows+8(FP), R14
+	MOVL   4(CX)(SI*2), R15
+	IMULQ  stride+32(FP), R15
+	ADDQ   rows+8(FP), R15
+	LEAQ   (SI)(SI*2), R8
+	MOVL   4(CX)(R8*1), BP
+	IMULQ  stride+32(FP), BP
+	ADDQ   rows+8(FP), BP
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
 	VPXORD Z3, Z3, Z3
-	MOVQ   $0x00000040, DI
-	CMPQ   DI, SI
-	JG     over49
+	MOVQ   $0x00000040, R8
 
-loop48:
-	VMOVUPS    -64(AX)(DI*1), Z4
-	VPXORD     -64(R8)(DI*1), Z4, Z5
+asking62:
+	VMOVUPS    -64(AX)(R8*1), Z4
+	VPXORD     -64(R9)(R8*1), Z4, Z5
 	VPOPCNTD   Z5, Z5
 	VPADDD     Z5, Z0, Z0
-	VPXORD     -64(R9)(DI*1), Z4, Z5
+	VPXORD     -64(R10)(R8*1), Z4, Z5
 	VPOPCNTD   Z5, Z5
 	VPADDD     Z5, Z1, Z1
-	VPXORD     -64(R10)(DI*1), Z4, Z5
+	VPXORD     -64(R11)(R8*1), Z4, Z5
 	VPOPCNTD   Z5, Z5
 	VPADDD     Z5, Z2, Z2
-	VPXORD     -64(R11)(DI*1), Z4, Z4
+	VPXORD     -64(R12)(R8*1), Z4, Z4
 	VPOPCNTD   Z4, Z4
 	VPADDD     Z4, Z3, Z3
-	PREFETCHT0 -64(R12)(DI*1)
-	PREFETCHT0 -64(R13)(DI*1)
-	PREFETCHT0 -64(R14)(DI*1)
-	PREFETCHT0 -64(R15)(DI*1)
-	ADDQ       $+64, DI
-	CMPQ       DI, SI
-	JLE        loop48
+	PREFETCHT0 -64(R13)(R8*1)
+	PREFETCHT0 -64(R14)(R8*1)
+	PREFETCHT0 -64(R15)(R8*1)
+	PREFETCHT0 -64(BP)(R8*1)
+	ADDQ       $+64, R8
+	CMPQ       R8, $0x00000200
+	JLE        asking62
 
-over49:
-	SUBQ $+64, DI
-	JMP  summed46
+loop63:
+	VMOVUPS  -64(AX)(R8*1), Z4
+	VPXORD   -64(R9)(R8*1), Z4, Z5
+	VPOPCNTD Z5, Z5
+	VPADDD   Z5, Z0, Z0
+	VPXORD   -64(R10)(R8*1), Z4, Z5
+	VPOPCNTD Z5, Z5
+	VPADDD   Z5, Z1, Z1
+	VPXORD   -64(R11)(R8*1), Z4, Z5
+	VPOPCNTD Z5, Z5
+	VPADDD   Z5, Z2, Z2
+	VPXORD   -64(R12)(R8*1), Z4, Z4
+	VPOPCNTD Z4, Z4
+	VPADDD   Z4, Z3, Z3
+	ADDQ     $+64, R8
+	CMPQ     R8, DI
+	JLE      loop63
+	SUBQ     $+64, R8
+	JMP      summed55
 
-inorder40:
-	ADDQ stride+32(FP), R11
-	MOVQ R11, R8
-	ADDQ stride+32(FP), R11
-	MOVQ R11, R9
-	ADDQ stride+32(FP), R11
-	MOVQ R11, R10
-	ADDQ stride+32(FP), R11
-
-ready41:
+ready54:
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
 	VPXORD Z3, Z3, Z3
-	MOVQ   $0x00000040, DI
-	CMPQ   DI, SI
-	JG     over51
+	MOVQ   $0x00000040, R8
+	CMPQ   R8, DI
+	JG     over64
 
-loop50:
-	VMOVUPS  -64(AX)(DI*1), Z4
-	VPXORD   -64(R8)(DI*1), Z4, Z5
+loop65:
+	VMOVUPS  -64(AX)(R8*1), Z4
+	VPXORD   -64(R9)(R8*1), Z4, Z5
 	VPOPCNTD Z5, Z5
 	VPADDD   Z5, Z0, Z0
-	VPXORD   -64(R9)(DI*1), Z4, Z5
+	VPXORD   -64(R10)(R8*1), Z4, Z5
 	VPOPCNTD Z5, Z5
 	VPADDD   Z5, Z1, Z1
-	VPXORD   -64(R10)(DI*1), Z4, Z5
+	VPXORD   -64(R11)(R8*1), Z4, Z5
 	VPOPCNTD Z5, Z5
 	VPADDD   Z5, Z2, Z2
-	VPXORD   -64(R11)(DI*1), Z4, Z4
+	VPXORD   -64(R12)(R8*1), Z4, Z4
 	VPOPCNTD Z4, Z4
 	VPADDD   Z4, Z3, Z3
-	ADDQ     $+64, DI
-	CMPQ     DI, SI
-	JLE      loop50
+	ADDQ     $+64, R8
+	CMPQ     R8, DI
+	JLE      loop65
 
-over51:
-	SUBQ $+64, DI
+over64:
+	SUBQ $+64, R8
 
-summed46:
-	CMPQ      DI, SI
-	JGE       whole52
-	VMOVUPS.Z (AX)(DI*1), K1, Z4
-	VMOVUPS.Z (R8)(DI*1), K1, Z5
+summed55:
+	CMPQ      R8, DI
+	JGE       whole66
+	VMOVUPS.Z (AX)(R8*1), K1, Z4
+	VMOVUPS.Z (R9)(R8*1), K1, Z5
 	VPXORD    Z5, Z4, Z5
 	VPOPCNTD  Z5, Z5
 	VPADDD    Z5, Z0, Z0
-	VMOVUPS.Z (R9)(DI*1), K1, Z5
+	VMOVUPS.Z (R10)(R8*1), K1, Z5
 	VPXORD    Z5, Z4, Z5
 	VPOPCNTD  Z5, Z5
 	VPADDD    Z5, Z1, Z1
-	VMOVUPS.Z (R10)(DI*1), K1, Z5
+	VMOVUPS.Z (R11)(R8*1), K1, Z5
 	VPXORD    Z5, Z4, Z5
 	VPOPCNTD  Z5, Z5
 	VPADDD    Z5, Z2, Z2
-	VMOVUPS.Z (R11)(DI*1), K1, Z5
+	VMOVUPS.Z (R12)(R8*1), K1, Z5
 	VPXORD    Z5, Z4, Z4
 	VPOPCNTD  Z4, Z4
 	VPADDD    Z4, Z3, Z3
 
-whole52:
+whole66:
 	VEXTRACTI64X4 $0x01, Z0, Y4
 	VPADDD        Y4, Y0, Y4
 	VEXTRACTI64X4 $0x01, Z1, Y0
@@ -798,246 +1058,78 @@ whole52:
 	VPHADDD       Y1, Y0, Y0
 	VEXTRACTI128  $0x01, Y0, X1
 	VPADDD        X1, X0, X1
-	VMOVDQU       X1, (BX)
-	ADDQ          $0x10, BX
-	SUBQ          $0x04, DX
-	TESTQ         CX, CX
-	JZ            four39
-	ADDQ          $0x10, CX
-	JMP           four39
+	VMOVD         X1, (DX)
+	VPEXTRD       $0x01, X1, (DX)(SI*1)
+	VPEXTRD       $0x02, X1, (DX)(SI*2)
+	LEAQ          (SI)(SI*2), R8
+	VPEXTRD       $0x03, X1, (DX)(R8*1)
+	ADDQ          $0x04, DX
+	ADDQ          $0x04, CX
+	DECQ          BX
+	JNZ           quarters53
+	LEAQ          (SI)(SI*2), R8
+	ADDQ          R8, CX
+	ADDQ          R8, DX
+	JMP           one57
 
-	// What is left, row by row.
-one42:
-	TESTQ DX, DX
-	JZ    done45
-	TESTQ CX, CX
-	JZ    oneinorder43
-	MOVQ  rows+8(FP), DI
-	MOVL  (CX), R11
-	IMULQ stride+32(FP), R11
-	ADDQ  DI, R11
-	ADDQ  $0x04, CX
-	JMP   oneready44
+	// Rows in order.
+inorder56:
+	MOVQ  rows+8(FP), R12
+	TESTQ BX, BX
+	JZ    over68
+	MOVQ  BX, R8
+	IMULQ DI, R8
+	MOVQ  R12, R9
+	LEAQ  (R9)(R8*1), R10
+	LEAQ  (R10)(R8*1), R11
+	LEAQ  (R11)(R8*1), R12
 
-oneinorder43:
-	ADDQ stride+32(FP), R11
-
-oneready44:
-	VPXORD Z0, Z0, Z0
-	VPXORD Z1, Z1, Z1
-	MOVQ   $0x00000080, DI
-	CMPQ   DI, SI
-	JG     over54
-
-loop53:
-	VMOVUPS  -128(AX)(DI*1), Z2
-	VPXORD   -128(R11)(DI*1), Z2, Z2
-	VPOPCNTD Z2, Z2
-	VPADDD   Z2, Z0, Z0
-	VMOVUPS  -64(AX)(DI*1), Z2
-	VPXORD   -64(R11)(DI*1), Z2, Z2
-	VPOPCNTD Z2, Z2
-	VPADDD   Z2, Z1, Z1
-	ADDQ     $+128, DI
-	CMPQ     DI, SI
-	JLE      loop53
-
-over54:
-	SUBQ $+128, DI
-
-chunk55:
-	ADDQ     $+64, DI
-	CMPQ     DI, SI
-	JG       chunks56
-	VMOVUPS  -64(AX)(DI*1), Z2
-	VPXORD   -64(R11)(DI*1), Z2, Z2
-	VPOPCNTD Z2, Z2
-	VPADDD   Z2, Z0, Z0
-	JMP      chunk55
-
-chunks56:
-	SUBQ      $+64, DI
-	CMPQ      DI, SI
-	JGE       whole57
-	VMOVUPS.Z (AX)(DI*1), K1, Z2
-	VMOVUPS.Z (R11)(DI*1), K1, Z3
-	VPXORD    Z3, Z2, Z2
-	VPOPCNTD  Z2, Z2
-	VPADDD    Z2, Z1, Z1
-
-whole57:
-	VPADDD        Z1, Z0, Z0
-	VEXTRACTI64X4 $0x01, Z0, Y1
-	VPADDD        Y1, Y0, Y1
-	VEXTRACTI128  $0x01, Y1, X0
-	VPADDD        X0, X1, X0
-	VPHADDD       X0, X0, X0
-	VPHADDD       X0, X0, X0
-	VMOVD         X0, (BX)
-	ADDQ          $0x04, BX
-	DECQ          DX
-	JMP           one42
-
-done45:
-	VZEROUPPER
-	RET
-
-// func overlapAVX512(query *byte, rows *byte, ids *uint32, n int, stride int, out *uint32)
-// Requires: AVX, AVX2, AVX512F, AVX512VPOPCNTDQ, MMX+
-TEXT ·overlapAVX512(SB), $0-48
-	MOVQ  query+0(FP), AX
-	MOVQ  ids+16(FP), CX
-	MOVQ  n+24(FP), DX
-	MOVQ  out+40(FP), BX
-	MOVQ  stride+32(FP), SI
-	MOVQ  SI, DI
-	SHRQ  $0x02, DI
-	ANDQ  $0x0f, DI
-	XORQ  R8, R8
-	BTSQ  DI, R8
-	DECQ  R8
-	KMOVW R8, K1
-	MOVQ  rows+8(FP), R11
-	SUBQ  SI, R11
-
-	// Four rows at once.
-four58:
-	CMPQ  DX, $0x04
-	JL    one61
-	TESTQ CX, CX
-	JZ    inorder59
-	MOVQ  rows+8(FP), DI
-	MOVL  (CX), R8
-	IMULQ stride+32(FP), R8
-	ADDQ  DI, R8
-	MOVL  4(CX), R9
-	IMULQ stride+32(FP), R9
-	ADDQ  DI, R9
-	MOVL  8(CX), R10
-	IMULQ stride+32(FP), R10
-	ADDQ  DI, R10
-	MOVL  12(CX), R11
-	IMULQ stride+32(FP), R11
-	ADDQ  DI, R11
-	CMPQ  stride+32(FP), $0x00000400
-	JL    ready60
-	MOVQ  R8, R12
-	MOVQ  R9, R13
-	MOVQ  R10, R14
-	MOVQ  R11, R15
-	CMPQ  DX, $+5
-	JL    asked66
-	MOVL  16(CX), R12
-	IMULQ stride+32(FP), R12
-	ADDQ  DI, R12
-	CMPQ  DX, $+6
-	JL    asked66
-	MOVL  20(CX), R13
-	IMULQ stride+32(FP), R13
-	ADDQ  DI, R13
-	CMPQ  DX, $+7
-	JL    asked66
-	MOVL  24(CX), R14
-	IMULQ stride+32(FP), R14
-	ADDQ  DI, R14
-	CMPQ  DX, $+8
-	JL    asked66
-	MOVL  28(CX), R15
-	IMULQ stride+32(FP), R15
-	ADDQ  DI, R15
-
-asked66:
+quarters67:
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
 	VPXORD Z3, Z3, Z3
-	MOVQ   $0x00000040, DI
-	CMPQ   DI, SI
-	JG     over68
+	MOVQ   $0x00000040, R8
+	CMPQ   R8, DI
+	JG     over69
 
-loop67:
-	VMOVUPS    -64(AX)(DI*1), Z4
-	VPANDD     -64(R8)(DI*1), Z4, Z5
-	VPOPCNTD   Z5, Z5
-	VPADDD     Z5, Z0, Z0
-	VPANDD     -64(R9)(DI*1), Z4, Z5
-	VPOPCNTD   Z5, Z5
-	VPADDD     Z5, Z1, Z1
-	VPANDD     -64(R10)(DI*1), Z4, Z5
-	VPOPCNTD   Z5, Z5
-	VPADDD     Z5, Z2, Z2
-	VPANDD     -64(R11)(DI*1), Z4, Z4
-	VPOPCNTD   Z4, Z4
-	VPADDD     Z4, Z3, Z3
-	PREFETCHT0 -64(R12)(DI*1)
-	PREFETCHT0 -64(R13)(DI*1)
-	PREFETCHT0 -64(R14)(DI*1)
-	PREFETCHT0 -64(R15)(DI*1)
-	ADDQ       $+64, DI
-	CMPQ       DI, SI
-	JLE        loop67
-
-over68:
-	SUBQ $+64, DI
-	JMP  summed65
-
-inorder59:
-	ADDQ stride+32(FP), R11
-	MOVQ R11, R8
-	ADDQ stride+32(FP), R11
-	MOVQ R11, R9
-	ADDQ stride+32(FP), R11
-	MOVQ R11, R10
-	ADDQ stride+32(FP), R11
-
-ready60:
-	VPXORD Z0, Z0, Z0
-	VPXORD Z1, Z1, Z1
-	VPXORD Z2, Z2, Z2
-	VPXORD Z3, Z3, Z3
-	MOVQ   $0x00000040, DI
-	CMPQ   DI, SI
-	JG     over70
-
-loop69:
-	VMOVUPS  -64(AX)(DI*1), Z4
-	VPANDD   -64(R8)(DI*1), Z4, Z5
+loop70:
+	VMOVUPS  -64(AX)(R8*1), Z4
+	VPXORD   -64(R9)(R8*1), Z4, Z5
 	VPOPCNTD Z5, Z5
 	VPADDD   Z5, Z0, Z0
-	VPANDD   -64(R9)(DI*1), Z4, Z5
+	VPXORD   -64(R10)(R8*1), Z4, Z5
 	VPOPCNTD Z5, Z5
 	VPADDD   Z5, Z1, Z1
-	VPANDD   -64(R10)(DI*1), Z4, Z5
+	VPXORD   -64(R11)(R8*1), Z4, Z5
 	VPOPCNTD Z5, Z5
 	VPADDD   Z5, Z2, Z2
-	VPANDD   -64(R11)(DI*1), Z4, Z4
+	VPXORD   -64(R12)(R8*1), Z4, Z4
 	VPOPCNTD Z4, Z4
 	VPADDD   Z4, Z3, Z3
-	ADDQ     $+64, DI
-	CMPQ     DI, SI
-	JLE      loop69
+	ADDQ     $+64, R8
+	CMPQ     R8, DI
+	JLE      loop70
 
-over70:
-	SUBQ $+64, DI
-
-summed65:
-	CMPQ      DI, SI
+over69:
+	SUBQ      $+64, R8
+	CMPQ      R8, DI
 	JGE       whole71
-	VMOVUPS.Z (AX)(DI*1), K1, Z4
-	VMOVUPS.Z (R8)(DI*1), K1, Z5
-	VPANDD    Z5, Z4, Z5
+	VMOVUPS.Z (AX)(R8*1), K1, Z4
+	VMOVUPS.Z (R9)(R8*1), K1, Z5
+	VPXORD    Z5, Z4, Z5
 	VPOPCNTD  Z5, Z5
 	VPADDD    Z5, Z0, Z0
-	VMOVUPS.Z (R9)(DI*1), K1, Z5
-	VPANDD    Z5, Z4, Z5
+	VMOVUPS.Z (R10)(R8*1), K1, Z5
+	VPXORD    Z5, Z4, Z5
 	VPOPCNTD  Z5, Z5
 	VPADDD    Z5, Z1, Z1
-	VMOVUPS.Z (R10)(DI*1), K1, Z5
-	VPANDD    Z5, Z4, Z5
+	VMOVUPS.Z (R11)(R8*1), K1, Z5
+	VPXORD    Z5, Z4, Z5
 	VPOPCNTD  Z5, Z5
 	VPADDD    Z5, Z2, Z2
-	VMOVUPS.Z (R11)(DI*1), K1, Z5
-	VPANDD    Z5, Z4, Z4
+	VMOVUPS.Z (R12)(R8*1), K1, Z5
+	VPXORD    Z5, Z4, Z4
 	VPOPCNTD  Z4, Z4
 	VPADDD    Z4, Z3, Z3
 
@@ -1055,74 +1147,86 @@ whole71:
 	VPHADDD       Y1, Y0, Y0
 	VEXTRACTI128  $0x01, Y0, X1
 	VPADDD        X1, X0, X1
-	VMOVDQU       X1, (BX)
-	ADDQ          $0x10, BX
-	SUBQ          $0x04, DX
-	TESTQ         CX, CX
-	JZ            four58
-	ADDQ          $0x10, CX
-	JMP           four58
+	VMOVD         X1, (DX)
+	VPEXTRD       $0x01, X1, (DX)(SI*1)
+	VPEXTRD       $0x02, X1, (DX)(SI*2)
+	LEAQ          (SI)(SI*2), R8
+	VPEXTRD       $0x03, X1, (DX)(R8*1)
+	ADDQ          $0x04, DX
+	ADDQ          DI, R9
+	ADDQ          DI, R10
+	ADDQ          DI, R11
+	ADDQ          DI, R12
+	DECQ          BX
+	JNZ           quarters67
+	LEAQ          (SI)(SI*2), R8
+	ADDQ          R8, DX
+
+over68:
+	SUBQ DI, R12
 
 	// What is left, row by row.
-one61:
-	TESTQ DX, DX
-	JZ    done64
+one57:
+	MOVQ n+24(FP), BX
+	ANDQ $0x03, BX
+
+again72:
+	JZ    done60
 	TESTQ CX, CX
-	JZ    oneinorder62
-	MOVQ  rows+8(FP), DI
-	MOVL  (CX), R11
-	IMULQ stride+32(FP), R11
-	ADDQ  DI, R11
+	JZ    oneinorder58
+	MOVL  (CX), R12
+	IMULQ stride+32(FP), R12
+	ADDQ  rows+8(FP), R12
 	ADDQ  $0x04, CX
-	JMP   oneready63
+	JMP   oneready59
 
-oneinorder62:
-	ADDQ stride+32(FP), R11
+oneinorder58:
+	ADDQ stride+32(FP), R12
 
-oneready63:
+oneready59:
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
-	MOVQ   $0x00000080, DI
-	CMPQ   DI, SI
+	MOVQ   $0x00000080, R8
+	CMPQ   R8, DI
 	JG     over73
 
-loop72:
-	VMOVUPS  -128(AX)(DI*1), Z2
-	VPANDD   -128(R11)(DI*1), Z2, Z2
+loop74:
+	VMOVUPS  -128(AX)(R8*1), Z2
+	VPXORD   -128(R12)(R8*1), Z2, Z2
 	VPOPCNTD Z2, Z2
 	VPADDD   Z2, Z0, Z0
-	VMOVUPS  -64(AX)(DI*1), Z2
-	VPANDD   -64(R11)(DI*1), Z2, Z2
+	VMOVUPS  -64(AX)(R8*1), Z2
+	VPXORD   -64(R12)(R8*1), Z2, Z2
 	VPOPCNTD Z2, Z2
 	VPADDD   Z2, Z1, Z1
-	ADDQ     $+128, DI
-	CMPQ     DI, SI
-	JLE      loop72
+	ADDQ     $+128, R8
+	CMPQ     R8, DI
+	JLE      loop74
 
 over73:
-	SUBQ $+128, DI
+	SUBQ $+128, R8
 
-chunk74:
-	ADDQ     $+64, DI
-	CMPQ     DI, SI
-	JG       chunks75
-	VMOVUPS  -64(AX)(DI*1), Z2
-	VPANDD   -64(R11)(DI*1), Z2, Z2
+chunk75:
+	ADDQ     $+64, R8
+	CMPQ     R8, DI
+	JG       chunks76
+	VMOVUPS  -64(AX)(R8*1), Z2
+	VPXORD   -64(R12)(R8*1), Z2, Z2
 	VPOPCNTD Z2, Z2
 	VPADDD   Z2, Z0, Z0
-	JMP      chunk74
+	JMP      chunk75
 
-chunks75:
-	SUBQ      $+64, DI
-	CMPQ      DI, SI
-	JGE       whole76
-	VMOVUPS.Z (AX)(DI*1), K1, Z2
-	VMOVUPS.Z (R11)(DI*1), K1, Z3
-	VPANDD    Z3, Z2, Z2
+chunks76:
+	SUBQ      $+64, R8
+	CMPQ      R8, DI
+	JGE       whole77
+	VMOVUPS.Z (AX)(R8*1), K1, Z2
+	VMOVUPS.Z (R12)(R8*1), K1, Z3
+	VPXORD    Z3, Z2, Z2
 	VPOPCNTD  Z2, Z2
 	VPADDD    Z2, Z1, Z1
 
-whole76:
+whole77:
 	VPADDD        Z1, Z0, Z0
 	VEXTRACTI64X4 $0x01, Z0, Y1
 	VPADDD        Y1, Y0, Y1
@@ -1130,75 +1234,420 @@ whole76:
 	VPADDD        X0, X1, X0
 	VPHADDD       X0, X0, X0
 	VPHADDD       X0, X0, X0
-	VMOVD         X0, (BX)
-	ADDQ          $0x04, BX
-	DECQ          DX
-	JMP           one61
+	VMOVD         X0, (DX)
+	ADDQ          $0x04, DX
+	DECQ          BX
+	JMP           again72
 
-done64:
+done60:
+	VZEROUPPER
+	RET
+
+// func overlapAVX512(query *byte, rows *byte, ids *uint32, n int, stride int, out *uint32)
+// Requires: AVX, AVX2, AVX512F, AVX512VPOPCNTDQ, MMX+
+TEXT ·overlapAVX512(SB), $8-48
+	MOVQ  query+0(FP), AX
+	MOVQ  ids+16(FP), CX
+	MOVQ  out+40(FP), DX
+	MOVQ  stride+32(FP), DI
+	MOVQ  DI, BX
+	SHRQ  $0x02, BX
+	ANDQ  $0x0f, BX
+	XORQ  SI, SI
+	BTSQ  BX, SI
+	DECQ  SI
+	KMOVW SI, K1
+	MOVQ  n+24(FP), BX
+	SHRQ  $0x02, BX
+	MOVQ  BX, SI
+	SHLQ  $0x02, SI
+	TESTQ CX, CX
+	JZ    inorder81
+
+	// Rows of the list.
+	TESTQ BX, BX
+	JZ    one82
+
+quarters78:
+	MOVL   (CX), R9
+	IMULQ  stride+32(FP), R9
+	ADDQ   rows+8(FP), R9
+	MOVL   (CX)(SI*1), R10
+	IMULQ  stride+32(FP), R10
+	ADDQ   rows+8(FP), R10
+	MOVL   (CX)(SI*2), R11
+	IMULQ  stride+32(FP), R11
+	ADDQ   rows+8(FP), R11
+	LEAQ   (SI)(SI*2), R8
+	MOVL   (CX)(R8*1), R12
+	IMULQ  stride+32(FP), R12
+	ADDQ   rows+8(FP), R12
+	CMPQ   stride+32(FP), $0x00000400
+	JL     ready79
+	CMPQ   BX, $0x01
+	JE     ready79
+	MOVL   4(CX), R13
+	IMULQ  stride+32(FP), R13
+	ADDQ   rows+8(FP), R13
+	MOVL   4(CX)(SI*1), R14
+	IMULQ  stride+32(FP), R14
+	ADDQ   rows+8(FP), R14
+	MOVL   4(CX)(SI*2), R15
+	IMULQ  stride+32(FP), R15
+	ADDQ   rows+8(FP), R15
+	LEAQ   (SI)(SI*2), R8
+	MOVL   4(CX)(R8*1), BP
+	IMULQ  stride+32(FP), BP
+	ADDQ   rows+8(FP), BP
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	MOVQ   $0x00000040, R8
+
+asking87:
+	VMOVUPS    -64(AX)(R8*1), Z4
+	VPANDD     -64(R9)(R8*1), Z4, Z5
+	VPOPCNTD   Z5, Z5
+	VPADDD     Z5, Z0, Z0
+	VPANDD     -64(R10)(R8*1), Z4, Z5
+	VPOPCNTD   Z5, Z5
+	VPADDD     Z5, Z1, Z1
+	VPANDD     -64(R11)(R8*1), Z4, Z5
+	VPOPCNTD   Z5, Z5
+	VPADDD     Z5, Z2, Z2
+	VPANDD     -64(R12)(R8*1), Z4, Z4
+	VPOPCNTD   Z4, Z4
+	VPADDD     Z4, Z3, Z3
+	PREFETCHT0 -64(R13)(R8*1)
+	PREFETCHT0 -64(R14)(R8*1)
+	PREFETCHT0 -64(R15)(R8*1)
+	PREFETCHT0 -64(BP)(R8*1)
+	ADDQ       $+64, R8
+	CMPQ       R8, $0x00000200
+	JLE        asking87
+
+loop88:
+	VMOVUPS  -64(AX)(R8*1), Z4
+	VPANDD   -64(R9)(R8*1), Z4, Z5
+	VPOPCNTD Z5, Z5
+	VPADDD   Z5, Z0, Z0
+	VPANDD   -64(R10)(R8*1), Z4, Z5
+	VPOPCNTD Z5, Z5
+	VPADDD   Z5, Z1, Z1
+	VPANDD   -64(R11)(R8*1), Z4, Z5
+	VPOPCNTD Z5, Z5
+	VPADDD   Z5, Z2, Z2
+	VPANDD   -64(R12)(R8*1), Z4, Z4
+	VPOPCNTD Z4, Z4
+	VPADDD   Z4, Z3, Z3
+	ADDQ     $+64, R8
+	CMPQ     R8, DI
+	JLE      loop88
+	SUBQ     $+64, R8
+	JMP      summed80
+
+ready79:
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	MOVQ   $0x00000040, R8
+	CMPQ   R8, DI
+	JG     over89
+
+loop90:
+	VMOVUPS  -64(AX)(R8*1), Z4
+	VPANDD   -64(R9)(R8*1), Z4, Z5
+	VPOPCNTD Z5, Z5
+	VPADDD   Z5, Z0, Z0
+	VPANDD   -64(R10)(R8*1), Z4, Z5
+	VPOPCNTD Z5, Z5
+	VPADDD   Z5, Z1, Z1
+	VPANDD   -64(R11)(R8*1), Z4, Z5
+	VPOPCNTD Z5, Z5
+	VPADDD   Z5, Z2, Z2
+	VPANDD   -64(R12)(R8*1), Z4, Z4
+	VPOPCNTD Z4, Z4
+	VPADDD   Z4, Z3, Z3
+	ADDQ     $+64, R8
+	CMPQ     R8, DI
+	JLE      loop90
+
+over89:
+	SUBQ $+64, R8
+
+summed80:
+	CMPQ      R8, DI
+	JGE       whole91
+	VMOVUPS.Z (AX)(R8*1), K1, Z4
+	VMOVUPS.Z (R9)(R8*1), K1, Z5
+	VPANDD    Z5, Z4, Z5
+	VPOPCNTD  Z5, Z5
+	VPADDD    Z5, Z0, Z0
+	VMOVUPS.Z (R10)(R8*1), K1, Z5
+	VPANDD    Z5, Z4, Z5
+	VPOPCNTD  Z5, Z5
+	VPADDD    Z5, Z1, Z1
+	VMOVUPS.Z (R11)(R8*1), K1, Z5
+	VPANDD    Z5, Z4, Z5
+	VPOPCNTD  Z5, Z5
+	VPADDD    Z5, Z2, Z2
+	VMOVUPS.Z (R12)(R8*1), K1, Z5
+	VPANDD    Z5, Z4, Z4
+	VPOPCNTD  Z4, Z4
+	VPADDD    Z4, Z3, Z3
+
+whole91:
+	VEXTRACTI64X4 $0x01, Z0, Y4
+	VPADDD        Y4, Y0, Y4
+	VEXTRACTI64X4 $0x01, Z1, Y0
+	VPADDD        Y0, Y1, Y0
+	VEXTRACTI64X4 $0x01, Z2, Y1
+	VPADDD        Y1, Y2, Y1
+	VEXTRACTI64X4 $0x01, Z3, Y2
+	VPADDD        Y2, Y3, Y2
+	VPHADDD       Y0, Y4, Y0
+	VPHADDD       Y2, Y1, Y1
+	VPHADDD       Y1, Y0, Y0
+	VEXTRACTI128  $0x01, Y0, X1
+	VPADDD        X1, X0, X1
+	VMOVD         X1, (DX)
+	VPEXTRD       $0x01, X1, (DX)(SI*1)
+	VPEXTRD       $0x02, X1, (DX)(SI*2)
+	LEAQ          (SI)(SI*2), R8
+	VPEXTRD       $0x03, X1, (DX)(R8*1)
+	ADDQ          $0x04, DX
+	ADDQ          $0x04, CX
+	DECQ          BX
+	JNZ           quarters78
+	LEAQ          (SI)(SI*2), R8
+	ADDQ          R8, CX
+	ADDQ          R8, DX
+	JMP           one82
+
+	// Rows in order.
+inorder81:
+	MOVQ  rows+8(FP), R12
+	TESTQ BX, BX
+	JZ    over93
+	MOVQ  BX, R8
+	IMULQ DI, R8
+	MOVQ  R12, R9
+	LEAQ  (R9)(R8*1), R10
+	LEAQ  (R10)(R8*1), R11
+	LEAQ  (R11)(R8*1), R12
+
+quarters92:
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	MOVQ   $0x00000040, R8
+	CMPQ   R8, DI
+	JG     over94
+
+loop95:
+	VMOVUPS  -64(AX)(R8*1), Z4
+	VPANDD   -64(R9)(R8*1), Z4, Z5
+	VPOPCNTD Z5, Z5
+	VPADDD   Z5, Z0, Z0
+	VPANDD   -64(R10)(R8*1), Z4, Z5
+	VPOPCNTD Z5, Z5
+	VPADDD   Z5, Z1, Z1
+	VPANDD   -64(R11)(R8*1), Z4, Z5
+	VPOPCNTD Z5, Z5
+	VPADDD   Z5, Z2, Z2
+	VPANDD   -64(R12)(R8*1), Z4, Z4
+	VPOPCNTD Z4, Z4
+	VPADDD   Z4, Z3, Z3
+	ADDQ     $+64, R8
+	CMPQ     R8, DI
+	JLE      loop95
+
+over94:
+	SUBQ      $+64, R8
+	CMPQ      R8, DI
+	JGE       whole96
+	VMOVUPS.Z (AX)(R8*1), K1, Z4
+	VMOVUPS.Z (R9)(R8*1), K1, Z5
+	VPANDD    Z5, Z4, Z5
+	VPOPCNTD  Z5, Z5
+	VPADDD    Z5, Z0, Z0
+	VMOVUPS.Z (R10)(R8*1), K1, Z5
+	VPANDD    Z5, Z4, Z5
+	VPOPCNTD  Z5, Z5
+	VPADDD    Z5, Z1, Z1
+	VMOVUPS.Z (R11)(R8*1), K1, Z5
+	VPANDD    Z5, Z4, Z5
+	VPOPCNTD  Z5, Z5
+	VPADDD    Z5, Z2, Z2
+	VMOVUPS.Z (R12)(R8*1), K1, Z5
+	VPANDD    Z5, Z4, Z4
+	VPOPCNTD  Z4, Z4
+	VPADDD    Z4, Z3, Z3
+
+whole96:
+	VEXTRACTI64X4 $0x01, Z0, Y4
+	VPADDD        Y4, Y0, Y4
+	VEXTRACTI64X4 $0x01, Z1, Y0
+	VPADDD        Y0, Y1, Y0
+	VEXTRACTI64X4 $0x01, Z2, Y1
+	VPADDD        Y1, Y2, Y1
+	VEXTRACTI64X4 $0x01, Z3, Y2
+	VPADDD        Y2, Y3, Y2
+	VPHADDD       Y0, Y4, Y0
+	VPHADDD       Y2, Y1, Y1
+	VPHADDD       Y1, Y0, Y0
+	VEXTRACTI128  $0x01, Y0, X1
+	VPADDD        X1, X0, X1
+	VMOVD         X1, (DX)
+	VPEXTRD       $0x01, X1, (DX)(SI*1)
+	VPEXTRD       $0x02, X1, (DX)(SI*2)
+	LEAQ          (SI)(SI*2), R8
+	VPEXTRD       $0x03, X1, (DX)(R8*1)
+	ADDQ          $0x04, DX
+	ADDQ          DI, R9
+	ADDQ          DI, R10
+	ADDQ          DI, R11
+	ADDQ          DI, R12
+	DECQ          BX
+	JNZ           quarters92
+	LEAQ          (SI)(SI*2), R8
+	ADDQ          R8, DX
+
+over93:
+	SUBQ DI, R12
+
+	// What is left, row by row.
+one82:
+	MOVQ n+24(FP), BX
+	ANDQ $0x03, BX
+
+again97:
+	JZ    done85
+	TESTQ CX, CX
+	JZ    oneinorder83
+	MOVL  (CX), R12
+	IMULQ stride+32(FP), R12
+	ADDQ  rows+8(FP), R12
+	ADDQ  $0x04, CX
+	JMP   oneready84
+
+oneinorder83:
+	ADDQ stride+32(FP), R12
+
+oneready84:
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	MOVQ   $0x00000080, R8
+	CMPQ   R8, DI
+	JG     over98
+
+loop99:
+	VMOVUPS  -128(AX)(R8*1), Z2
+	VPANDD   -128(R12)(R8*1), Z2, Z2
+	VPOPCNTD Z2, Z2
+	VPADDD   Z2, Z0, Z0
+	VMOVUPS  -64(AX)(R8*1), Z2
+	VPANDD   -64(R12)(R8*1), Z2, Z2
+	VPOPCNTD Z2, Z2
+	VPADDD   Z2, Z1, Z1
+	ADDQ     $+128, R8
+	CMPQ     R8, DI
+	JLE      loop99
+
+over98:
+	SUBQ $+128, R8
+
+chunk100:
+	ADDQ     $+64, R8
+	CMPQ     R8, DI
+	JG       chunks101
+	VMOVUPS  -64(AX)(R8*1), Z2
+	VPANDD   -64(R12)(R8*1), Z2, Z2
+	VPOPCNTD Z2, Z2
+	VPADDD   Z2, Z0, Z0
+	JMP      chunk100
+
+chunks101:
+	SUBQ      $+64, R8
+	CMPQ      R8, DI
+	JGE       whole102
+	VMOVUPS.Z (AX)(R8*1), K1, Z2
+	VMOVUPS.Z (R12)(R8*1), K1, Z3
+	VPANDD    Z3, Z2, Z2
+	VPOPCNTD  Z2, Z2
+	VPADDD    Z2, Z1, Z1
+
+whole102:
+	VPADDD        Z1, Z0, Z0
+	VEXTRACTI64X4 $0x01, Z0, Y1
+	VPADDD        Y1, Y0, Y1
+	VEXTRACTI128  $0x01, Y1, X0
+	VPADDD        X0, X1, X0
+	VPHADDD       X0, X0, X0
+	VPHADDD       X0, X0, X0
+	VMOVD         X0, (DX)
+	ADDQ          $0x04, DX
+	DECQ          BX
+	JMP           again97
+
+done85:
 	VZEROUPPER
 	RET
 
 // func dotU8AVX2(query *int8, rows *byte, ids *uint32, n int, stride int, out *int32)
 // Requires: AVX, AVX2, MMX+
-TEXT ·dotU8AVX2(SB), $0-48
+TEXT ·dotU8AVX2(SB), $8-48
 	MOVQ     query+0(FP), AX
 	MOVQ     ids+16(FP), CX
-	MOVQ     n+24(FP), DX
-	MOVQ     out+40(FP), BX
-	MOVQ     stride+32(FP), SI
+	MOVQ     out+40(FP), DX
+	MOVQ     stride+32(FP), DI
 	VPCMPEQD Y0, Y0, Y0
 	VPSRLW   $0x08, Y0, Y0
-	MOVQ     rows+8(FP), R11
-	SUBQ     SI, R11
+	MOVQ     n+24(FP), BX
+	SHRQ     $0x02, BX
+	MOVQ     BX, SI
+	SHLQ     $0x02, SI
+	TESTQ    CX, CX
+	JZ       inorder106
 
-	// Four rows at once.
-four77:
-	CMPQ  DX, $0x04
-	JL    one80
-	TESTQ CX, CX
-	JZ    inorder78
-	MOVQ  rows+8(FP), DI
-	MOVL  (CX), R8
-	IMULQ stride+32(FP), R8
-	ADDQ  DI, R8
-	MOVL  4(CX), R9
+	// Rows of the list.
+	TESTQ BX, BX
+	JZ    one107
+
+quarters103:
+	MOVL  (CX), R9
 	IMULQ stride+32(FP), R9
-	ADDQ  DI, R9
-	MOVL  8(CX), R10
+	ADDQ  rows+8(FP), R9
+	MOVL  (CX)(SI*1), R10
 	IMULQ stride+32(FP), R10
-	ADDQ  DI, R10
-	MOVL  12(CX), R11
+	ADDQ  rows+8(FP), R10
+	MOVL  (CX)(SI*2), R11
 	IMULQ stride+32(FP), R11
-	ADDQ  DI, R11
-	CMPQ  stride+32(FP), $0x00000400
-	JL    ready79
-	MOVQ  R8, R12
-	MOVQ  R9, R13
-	MOVQ  R10, R14
-	MOVQ  R11, R15
-	CMPQ  DX, $+5
-	JL    asked85
-	MOVL  16(CX), R12
+	ADDQ  rows+8(FP), R11
+	LEAQ  (SI)(SI*2), R8
+	MOVL  (CX)(R8*1), R12
 	IMULQ stride+32(FP), R12
-	ADDQ  DI, R12
-	CMPQ  DX, $+6
-	JL    asked85
-	MOVL  20(CX), R13
+	ADDQ  rows+8(FP), R12
+	CMPQ  stride+32(FP), $0x00000400
+	JL    ready104
+	CMPQ  BX, $0x01
+	JE    ready104
+	MOVL  4(CX), R13
 	IMULQ stride+32(FP), R13
-	ADDQ  DI, R13
-	CMPQ  DX, $+7
-	JL    asked85
-	MOVL  24(CX), R14
+	ADDQ  rows+8(FP), R13
+	MOVL  4(CX)(SI*1), R14
 	IMULQ stride+32(FP), R14
-	ADDQ  DI, R14
-	CMPQ  DX, $+8
-	JL    asked85
-	MOVL  28(CX), R15
+	ADDQ  rows+8(FP), R14
+	MOVL  4(CX)(SI*2), R15
 	IMULQ stride+32(FP), R15
-	ADDQ  DI, R15
-
-asked85:
+	ADDQ  rows+8(FP), R15
+	LEAQ  (SI)(SI*2), R8
+	MOVL  4(CX)(R8*1), BP
+	IMULQ stride+32(FP), BP
+	ADDQ  rows+8(FP), BP
 	VPXOR Y1, Y1, Y1
 	VPXOR Y2, Y2, Y2
 	VPXOR Y3, Y3, Y3
@@ -1207,97 +1656,153 @@ asked85:
 	VPXOR Y6, Y6, Y6
 	VPXOR Y7, Y7, Y7
 	VPXOR Y8, Y8, Y8
-	MOVQ  $0x00000040, DI
-	CMPQ  DI, SI
-	JG    over87
+	MOVQ  $0x00000040, R8
 
-loop86:
-	VMOVDQU    -64(AX)(DI*1), Y10
+asking112:
+	VMOVDQU    -64(AX)(R8*1), Y10
 	VPSLLW     $0x08, Y10, Y9
 	VPSRAW     $0x08, Y9, Y9
 	VPSRAW     $0x08, Y10, Y10
-	VMOVDQU    -64(R8)(DI*1), Y11
+	VMOVDQU    -64(R9)(R8*1), Y11
 	VPAND      Y0, Y11, Y12
 	VPSRLW     $0x08, Y11, Y11
 	VPMADDWD   Y9, Y12, Y12
 	VPMADDWD   Y10, Y11, Y11
 	VPADDD     Y12, Y1, Y1
 	VPADDD     Y11, Y1, Y1
-	VMOVDQU    -64(R9)(DI*1), Y11
+	VMOVDQU    -64(R10)(R8*1), Y11
 	VPAND      Y0, Y11, Y12
 	VPSRLW     $0x08, Y11, Y11
 	VPMADDWD   Y9, Y12, Y12
 	VPMADDWD   Y10, Y11, Y11
 	VPADDD     Y12, Y3, Y3
 	VPADDD     Y11, Y3, Y3
-	VMOVDQU    -64(R10)(DI*1), Y11
+	VMOVDQU    -64(R11)(R8*1), Y11
 	VPAND      Y0, Y11, Y12
 	VPSRLW     $0x08, Y11, Y11
 	VPMADDWD   Y9, Y12, Y12
 	VPMADDWD   Y10, Y11, Y11
 	VPADDD     Y12, Y5, Y5
 	VPADDD     Y11, Y5, Y5
-	VMOVDQU    -64(R11)(DI*1), Y11
+	VMOVDQU    -64(R12)(R8*1), Y11
 	VPAND      Y0, Y11, Y12
 	VPSRLW     $0x08, Y11, Y11
 	VPMADDWD   Y9, Y12, Y12
 	VPMADDWD   Y10, Y11, Y11
 	VPADDD     Y12, Y7, Y7
 	VPADDD     Y11, Y7, Y7
-	PREFETCHT0 -64(R12)(DI*1)
-	PREFETCHT0 -64(R13)(DI*1)
-	PREFETCHT0 -64(R14)(DI*1)
-	PREFETCHT0 -64(R15)(DI*1)
-	VMOVDQU    -32(AX)(DI*1), Y10
+	PREFETCHT0 -64(R13)(R8*1)
+	PREFETCHT0 -64(R14)(R8*1)
+	PREFETCHT0 -64(R15)(R8*1)
+	PREFETCHT0 -64(BP)(R8*1)
+	VMOVDQU    -32(AX)(R8*1), Y10
 	VPSLLW     $0x08, Y10, Y9
 	VPSRAW     $0x08, Y9, Y9
 	VPSRAW     $0x08, Y10, Y10
-	VMOVDQU    -32(R8)(DI*1), Y11
+	VMOVDQU    -32(R9)(R8*1), Y11
 	VPAND      Y0, Y11, Y12
 	VPSRLW     $0x08, Y11, Y11
 	VPMADDWD   Y9, Y12, Y12
 	VPMADDWD   Y10, Y11, Y11
 	VPADDD     Y12, Y2, Y2
 	VPADDD     Y11, Y2, Y2
-	VMOVDQU    -32(R9)(DI*1), Y11
+	VMOVDQU    -32(R10)(R8*1), Y11
 	VPAND      Y0, Y11, Y12
 	VPSRLW     $0x08, Y11, Y11
 	VPMADDWD   Y9, Y12, Y12
 	VPMADDWD   Y10, Y11, Y11
 	VPADDD     Y12, Y4, Y4
 	VPADDD     Y11, Y4, Y4
-	VMOVDQU    -32(R10)(DI*1), Y11
+	VMOVDQU    -32(R11)(R8*1), Y11
 	VPAND      Y0, Y11, Y12
 	VPSRLW     $0x08, Y11, Y11
 	VPMADDWD   Y9, Y12, Y12
 	VPMADDWD   Y10, Y11, Y11
 	VPADDD     Y12, Y6, Y6
 	VPADDD     Y11, Y6, Y6
-	VMOVDQU    -32(R11)(DI*1), Y11
+	VMOVDQU    -32(R12)(R8*1), Y11
 	VPAND      Y0, Y11, Y12
 	VPSRLW     $0x08, Y11, Y11
 	VPMADDWD   Y9, Y12, Y12
 	VPMADDWD   Y10, Y11, Y11
 	VPADDD     Y12, Y8, Y8
 	VPADDD     Y11, Y8, Y8
-	ADDQ       $+64, DI
-	CMPQ       DI, SI
-	JLE        loop86
+	ADDQ       $+64, R8
+	CMPQ       R8, $0x00000200
+	JLE        asking112
 
-over87:
-	SUBQ $+64, DI
-	JMP  summed84
+loop113:
+	VMOVDQU  -64(AX)(R8*1), Y10
+	VPSLLW   $0x08, Y10, Y9
+	VPSRAW   $0x08, Y9, Y9
+	VPSRAW   $0x08, Y10, Y10
+	VMOVDQU  -64(R9)(R8*1), Y11
+	VPAND    Y0, Y11, Y12
+	VPSRLW   $0x08, Y11, Y11
+	VPMADDWD Y9, Y12, Y12
+	VPMADDWD Y10, Y11, Y11
+	VPADDD   Y12, Y1, Y1
+	VPADDD   Y11, Y1, Y1
+	VMOVDQU  -64(R10)(R8*1), Y11
+	VPAND    Y0, Y11, Y12
+	VPSRLW   $0x08, Y11, Y11
+	VPMADDWD Y9, Y12, Y12
+	VPMADDWD Y10, Y11, Y11
+	VPADDD   Y12, Y3, Y3
+	VPADDD   Y11, Y3, Y3
+	VMOVDQU  -64(R11)(R8*1), Y11
+	VPAND    Y0, Y11, Y12
+	VPSRLW   $0x08, Y11, Y11
+	VPMADDWD Y9, Y12, Y12
+	VPMADDWD Y10, Y11, Y11
+	VPADDD   Y12, Y5, Y5
+	VPADDD   Y11, Y5, Y5
+	VMOVDQU  -64(R12)(R8*1), Y11
+	VPAND    Y0, Y11, Y12
+	VPSRLW   $0x08, Y11, Y11
+	VPMADDWD Y9, Y12, Y12
+	VPMADDWD Y10, Y11, Y11
+	VPADDD   Y12, Y7, Y7
+	VPADDD   Y11, Y7, Y7
+	VMOVDQU  -32(AX)(R8*1), Y10
+	VPSLLW   $0x08, Y10, Y9
+	VPSRAW   $0x08, Y9, Y9
+	VPSRAW   $0x08, Y10, Y10
+	VMOVDQU  -32(R9)(R8*1), Y11
+	VPAND    Y0, Y11, Y12
+	VPSRLW   $0x08, Y11, Y11
+	VPMADDWD Y9, Y12, Y12
+	VPMADDWD Y10, Y11, Y11
+	VPADDD   Y12, Y2, Y2
+	VPADDD   Y11, Y2, Y2
+	VMOVDQU  -32(R10)(R8*1), Y11
+	VPAND    Y0, Y11, Y12
+	VPSRLW   $0x08, Y11, Y11
+	VPMADDWD Y9, Y12, Y12
+	VPMADDWD Y10, Y11, Y11
+	VPADDD   Y12, Y4, Y4
+	VPADDD   Y11, Y4, Y4
+	VMOVDQU  -32(R11)(R8*1), Y11
+	VPAND    Y0, Y11, Y12
+	VPSRLW   $0x08, Y11, Y11
+	VPMADDWD Y9, Y12, Y12
+	VPMADDWD Y10, Y11, Y11
+	VPADDD   Y12, Y6, Y6
+	VPADDD   Y11, Y6, Y6
+	VMOVDQU  -32(R12)(R8*1), Y11
+	VPAND    Y0, Y11, Y12
+	VPSRLW   $0x08, Y11, Y11
+	VPMADDWD Y9, Y12, Y12
+	VPMADDWD Y10, Y11, Y11
+	VPADDD   Y12, Y8, Y8
+	VPADDD   Y11, Y8, Y8
+	ADDQ     $+64, R8
+	CMPQ     R8, DI
+	JLE      loop113
+	SUBQ     $+64, R8
+	JMP      summed105
 
-inorder78:
-	ADDQ stride+32(FP), R11
-	MOVQ R11, R8
-	ADDQ stride+32(FP), R11
-	MOVQ R11, R9
-	ADDQ stride+32(FP), R11
-	MOVQ R11, R10
-	ADDQ stride+32(FP), R11
-
-ready79:
+ready104:
 	VPXOR Y1, Y1, Y1
 	VPXOR Y2, Y2, Y2
 	VPXOR Y3, Y3, Y3
@@ -1306,123 +1811,83 @@ ready79:
 	VPXOR Y6, Y6, Y6
 	VPXOR Y7, Y7, Y7
 	VPXOR Y8, Y8, Y8
-	MOVQ  $0x00000040, DI
-	CMPQ  DI, SI
-	JG    over89
+	MOVQ  $0x00000040, R8
+	CMPQ  R8, DI
+	JG    over114
 
-loop88:
-	VMOVDQU  -64(AX)(DI*1), Y10
+loop115:
+	VMOVDQU  -64(AX)(R8*1), Y10
 	VPSLLW   $0x08, Y10, Y9
 	VPSRAW   $0x08, Y9, Y9
 	VPSRAW   $0x08, Y10, Y10
-	VMOVDQU  -64(R8)(DI*1), Y11
+	VMOVDQU  -64(R9)(R8*1), Y11
 	VPAND    Y0, Y11, Y12
 	VPSRLW   $0x08, Y11, Y11
 	VPMADDWD Y9, Y12, Y12
 	VPMADDWD Y10, Y11, Y11
 	VPADDD   Y12, Y1, Y1
 	VPADDD   Y11, Y1, Y1
-	VMOVDQU  -64(R9)(DI*1), Y11
+	VMOVDQU  -64(R10)(R8*1), Y11
 	VPAND    Y0, Y11, Y12
 	VPSRLW   $0x08, Y11, Y11
 	VPMADDWD Y9, Y12, Y12
 	VPMADDWD Y10, Y11, Y11
 	VPADDD   Y12, Y3, Y3
 	VPADDD   Y11, Y3, Y3
-	VMOVDQU  -64(R10)(DI*1), Y11
+	VMOVDQU  -64(R11)(R8*1), Y11
 	VPAND    Y0, Y11, Y12
 	VPSRLW   $0x08, Y11, Y11
 	VPMADDWD Y9, Y12, Y12
 	VPMADDWD Y10, Y11, Y11
 	VPADDD   Y12, Y5, Y5
 	VPADDD   Y11, Y5, Y5
-	VMOVDQU  -64(R11)(DI*1), Y11
+	VMOVDQU  -64(R12)(R8*1), Y11
 	VPAND    Y0, Y11, Y12
 	VPSRLW   $0x08, Y11, Y11
 	VPMADDWD Y9, Y12, Y12
 	VPMADDWD Y10, Y11, Y11
 	VPADDD   Y12, Y7, Y7
 	VPADDD   Y11, Y7, Y7
-	VMOVDQU  -32(AX)(DI*1), Y10
+	VMOVDQU  -32(AX)(R8*1), Y10
 	VPSLLW   $0x08, Y10, Y9
 	VPSRAW   $0x08, Y9, Y9
 	VPSRAW   $0x08, Y10, Y10
-	VMOVDQU  -32(R8)(DI*1), Y11
+	VMOVDQU  -32(R9)(R8*1), Y11
 	VPAND    Y0, Y11, Y12
 	VPSRLW   $0x08, Y11, Y11
 	VPMADDWD Y9, Y12, Y12
 	VPMADDWD Y10, Y11, Y11
 	VPADDD   Y12, Y2, Y2
 	VPADDD   Y11, Y2, Y2
-	VMOVDQU  -32(R9)(DI*1), Y11
+	VMOVDQU  -32(R10)(R8*1), Y11
 	VPAND    Y0, Y11, Y12
 	VPSRLW   $0x08, Y11, Y11
 	VPMADDWD Y9, Y12, Y12
 	VPMADDWD Y10, Y11, Y11
 	VPADDD   Y12, Y4, Y4
 	VPADDD   Y11, Y4, Y4
-	VMOVDQU  -32(R10)(DI*1), Y11
+	VMOVDQU  -32(R11)(R8*1), Y11
 	VPAND    Y0, Y11, Y12
 	VPSRLW   $0x08, Y11, Y11
 	VPMADDWD Y9, Y12, Y12
 	VPMADDWD Y10, Y11, Y11
 	VPADDD   Y12, Y6, Y6
 	VPADDD   Y11, Y6, Y6
-	VMOVDQU  -32(R11)(DI*1), Y11
+	VMOVDQU  -32(R12)(R8*1), Y11
 	VPAND    Y0, Y11, Y12
 	VPSRLW   $0x08, Y11, Y11
 	VPMADDWD Y9, Y12, Y12
 	VPMADDWD Y10, Y11, Y11
 	VPADDD   Y12, Y8, Y8
 	VPADDD   Y11, Y8, Y8
-	ADDQ     $+64, DI
-	CMPQ     DI, SI
-	JLE      loop88
+	ADDQ     $+64, R8
+	CMPQ     R8, DI
+	JLE      loop115
 
-over89:
-	SUBQ $+64, DI
+over114:
+	SUBQ $+64, R8
 
-summed84:
-chunk90:
-	ADDQ     $+32, DI
-	CMPQ     DI, SI
-	JG       chunks91
-	VMOVDQU  -32(AX)(DI*1), Y10
-	VPSLLW   $0x08, Y10, Y9
-	VPSRAW   $0x08, Y9, Y9
-	VPSRAW   $0x08, Y10, Y10
-	VMOVDQU  -32(R8)(DI*1), Y11
-	VPAND    Y0, Y11, Y12
-	VPSRLW   $0x08, Y11, Y11
-	VPMADDWD Y9, Y12, Y12
-	VPMADDWD Y10, Y11, Y11
-	VPADDD   Y12, Y1, Y1
-	VPADDD   Y11, Y1, Y1
-	VMOVDQU  -32(R9)(DI*1), Y11
-	VPAND    Y0, Y11, Y12
-	VPSRLW   $0x08, Y11, Y11
-	VPMADDWD Y9, Y12, Y12
-	VPMADDWD Y10, Y11, Y11
-	VPADDD   Y12, Y3, Y3
-	VPADDD   Y11, Y3, Y3
-	VMOVDQU  -32(R10)(DI*1), Y11
-	VPAND    Y0, Y11, Y12
-	VPSRLW   $0x08, Y11, Y11
-	VPMADDWD Y9, Y12, Y12
-	VPMADDWD Y10, Y11, Y11
-	VPADDD   Y12, Y5, Y5
-	VPADDD   Y11, Y5, Y5
-	VMOVDQU  -32(R11)(DI*1), Y11
-	VPAND    Y0, Y11, Y12
-	VPSRLW   $0x08, Y11, Y11
-	VPMADDWD Y9, Y12, Y12
-	VPMADDWD Y10, Y11, Y11
-	VPADDD   Y12, Y7, Y7
-	VPADDD   Y11, Y7, Y7
-	JMP      chunk90
-
-chunks91:
-	SUBQ         $+32, DI
+summed105:
 	VPADDD       Y2, Y1, Y1
 	VPADDD       Y4, Y3, Y3
 	VPADDD       Y6, Y5, Y5
@@ -1432,110 +1897,241 @@ chunks91:
 	VPHADDD      Y2, Y1, Y1
 	VEXTRACTI128 $0x01, Y1, X2
 	VPADDD       X2, X1, X2
-	VMOVDQU      X2, (BX)
-	ADDQ         $0x10, BX
-	SUBQ         $0x04, DX
-	TESTQ        CX, CX
-	JZ           four77
-	ADDQ         $0x10, CX
-	JMP          four77
+	VMOVD        X2, (DX)
+	VPEXTRD      $0x01, X2, (DX)(SI*1)
+	VPEXTRD      $0x02, X2, (DX)(SI*2)
+	LEAQ         (SI)(SI*2), R8
+	VPEXTRD      $0x03, X2, (DX)(R8*1)
+	ADDQ         $0x04, DX
+	ADDQ         $0x04, CX
+	DECQ         BX
+	JNZ          quarters103
+	LEAQ         (SI)(SI*2), R8
+	ADDQ         R8, CX
+	ADDQ         R8, DX
+	JMP          one107
 
-	// What is left, row by row.
-one80:
-	TESTQ DX, DX
-	JZ    done83
-	TESTQ CX, CX
-	JZ    oneinorder81
-	MOVQ  rows+8(FP), DI
-	MOVL  (CX), R11
-	IMULQ stride+32(FP), R11
-	ADDQ  DI, R11
-	ADDQ  $0x04, CX
-	JMP   oneready82
+	// Rows in order.
+inorder106:
+	MOVQ  rows+8(FP), R12
+	TESTQ BX, BX
+	JZ    over117
+	MOVQ  BX, R8
+	IMULQ DI, R8
+	MOVQ  R12, R9
+	LEAQ  (R9)(R8*1), R10
+	LEAQ  (R10)(R8*1), R11
+	LEAQ  (R11)(R8*1), R12
 
-oneinorder81:
-	ADDQ stride+32(FP), R11
-
-oneready82:
+quarters116:
 	VPXOR Y1, Y1, Y1
 	VPXOR Y2, Y2, Y2
 	VPXOR Y3, Y3, Y3
 	VPXOR Y4, Y4, Y4
-	MOVQ  $0x00000080, DI
-	CMPQ  DI, SI
-	JG    over93
+	VPXOR Y5, Y5, Y5
+	VPXOR Y6, Y6, Y6
+	VPXOR Y7, Y7, Y7
+	VPXOR Y8, Y8, Y8
+	MOVQ  $0x00000040, R8
+	CMPQ  R8, DI
+	JG    over118
 
-loop92:
-	VMOVDQU  -128(AX)(DI*1), Y6
+loop119:
+	VMOVDQU  -64(AX)(R8*1), Y10
+	VPSLLW   $0x08, Y10, Y9
+	VPSRAW   $0x08, Y9, Y9
+	VPSRAW   $0x08, Y10, Y10
+	VMOVDQU  -64(R9)(R8*1), Y11
+	VPAND    Y0, Y11, Y12
+	VPSRLW   $0x08, Y11, Y11
+	VPMADDWD Y9, Y12, Y12
+	VPMADDWD Y10, Y11, Y11
+	VPADDD   Y12, Y1, Y1
+	VPADDD   Y11, Y1, Y1
+	VMOVDQU  -64(R10)(R8*1), Y11
+	VPAND    Y0, Y11, Y12
+	VPSRLW   $0x08, Y11, Y11
+	VPMADDWD Y9, Y12, Y12
+	VPMADDWD Y10, Y11, Y11
+	VPADDD   Y12, Y3, Y3
+	VPADDD   Y11, Y3, Y3
+	VMOVDQU  -64(R11)(R8*1), Y11
+	VPAND    Y0, Y11, Y12
+	VPSRLW   $0x08, Y11, Y11
+	VPMADDWD Y9, Y12, Y12
+	VPMADDWD Y10, Y11, Y11
+	VPADDD   Y12, Y5, Y5
+	VPADDD   Y11, Y5, Y5
+	VMOVDQU  -64(R12)(R8*1), Y11
+	VPAND    Y0, Y11, Y12
+	VPSRLW   $0x08, Y11, Y11
+	VPMADDWD Y9, Y12, Y12
+	VPMADDWD Y10, Y11, Y11
+	VPADDD   Y12, Y7, Y7
+	VPADDD   Y11, Y7, Y7
+	VMOVDQU  -32(AX)(R8*1), Y10
+	VPSLLW   $0x08, Y10, Y9
+	VPSRAW   $0x08, Y9, Y9
+	VPSRAW   $0x08, Y10, Y10
+	VMOVDQU  -32(R9)(R8*1), Y11
+	VPAND    Y0, Y11, Y12
+	VPSRLW   $0x08, Y11, Y11
+	VPMADDWD Y9, Y12, Y12
+	VPMADDWD Y10, Y11, Y11
+	VPADDD   Y12, Y2, Y2
+	VPADDD   Y11, Y2, Y2
+	VMOVDQU  -32(R10)(R8*1), Y11
+	VPAND    Y0, Y11, Y12
+	VPSRLW   $0x08, Y11, Y11
+	VPMADDWD Y9, Y12, Y12
+	VPMADDWD Y10, Y11, Y11
+	VPADDD   Y12, Y4, Y4
+	VPADDD   Y11, Y4, Y4
+	VMOVDQU  -32(R11)(R8*1), Y11
+	VPAND    Y0, Y11, Y12
+	VPSRLW   $0x08, Y11, Y11
+	VPMADDWD Y9, Y12, Y12
+	VPMADDWD Y10, Y11, Y11
+	VPADDD   Y12, Y6, Y6
+	VPADDD   Y11, Y6, Y6
+	VMOVDQU  -32(R12)(R8*1), Y11
+	VPAND    Y0, Y11, Y12
+	VPSRLW   $0x08, Y11, Y11
+	VPMADDWD Y9, Y12, Y12
+	VPMADDWD Y10, Y11, Y11
+	VPADDD   Y12, Y8, Y8
+	VPADDD   Y11, Y8, Y8
+	ADDQ     $+64, R8
+	CMPQ     R8, DI
+	JLE      loop119
+
+over118:
+	SUBQ         $+64, R8
+	VPADDD       Y2, Y1, Y1
+	VPADDD       Y4, Y3, Y3
+	VPADDD       Y6, Y5, Y5
+	VPADDD       Y8, Y7, Y7
+	VPHADDD      Y3, Y1, Y1
+	VPHADDD      Y7, Y5, Y2
+	VPHADDD      Y2, Y1, Y1
+	VEXTRACTI128 $0x01, Y1, X2
+	VPADDD       X2, X1, X2
+	VMOVD        X2, (DX)
+	VPEXTRD      $0x01, X2, (DX)(SI*1)
+	VPEXTRD      $0x02, X2, (DX)(SI*2)
+	LEAQ         (SI)(SI*2), R8
+	VPEXTRD      $0x03, X2, (DX)(R8*1)
+	ADDQ         $0x04, DX
+	ADDQ         DI, R9
+	ADDQ         DI, R10
+	ADDQ         DI, R11
+	ADDQ         DI, R12
+	DECQ         BX
+	JNZ          quarters116
+	LEAQ         (SI)(SI*2), R8
+	ADDQ         R8, DX
+
+over117:
+	SUBQ DI, R12
+
+	// What is left, row by row.
+one107:
+	MOVQ n+24(FP), BX
+	ANDQ $0x03, BX
+
+again120:
+	JZ    done110
+	TESTQ CX, CX
+	JZ    oneinorder108
+	MOVL  (CX), R12
+	IMULQ stride+32(FP), R12
+	ADDQ  rows+8(FP), R12
+	ADDQ  $0x04, CX
+	JMP   oneready109
+
+oneinorder108:
+	ADDQ stride+32(FP), R12
+
+oneready109:
+	VPXOR Y1, Y1, Y1
+	VPXOR Y2, Y2, Y2
+	VPXOR Y3, Y3, Y3
+	VPXOR Y4, Y4, Y4
+	MOVQ  $0x00000080, R8
+	CMPQ  R8, DI
+	JG    over121
+
+loop122:
+	VMOVDQU  -128(AX)(R8*1), Y6
 	VPSLLW   $0x08, Y6, Y5
 	VPSRAW   $0x08, Y5, Y5
 	VPSRAW   $0x08, Y6, Y6
-	VMOVDQU  -128(R11)(DI*1), Y7
+	VMOVDQU  -128(R12)(R8*1), Y7
 	VPAND    Y0, Y7, Y8
 	VPSRLW   $0x08, Y7, Y7
 	VPMADDWD Y5, Y8, Y8
 	VPMADDWD Y6, Y7, Y7
 	VPADDD   Y8, Y1, Y1
 	VPADDD   Y7, Y1, Y1
-	VMOVDQU  -96(AX)(DI*1), Y6
+	VMOVDQU  -96(AX)(R8*1), Y6
 	VPSLLW   $0x08, Y6, Y5
 	VPSRAW   $0x08, Y5, Y5
 	VPSRAW   $0x08, Y6, Y6
-	VMOVDQU  -96(R11)(DI*1), Y7
+	VMOVDQU  -96(R12)(R8*1), Y7
 	VPAND    Y0, Y7, Y8
 	VPSRLW   $0x08, Y7, Y7
 	VPMADDWD Y5, Y8, Y8
 	VPMADDWD Y6, Y7, Y7
 	VPADDD   Y8, Y2, Y2
 	VPADDD   Y7, Y2, Y2
-	VMOVDQU  -64(AX)(DI*1), Y6
+	VMOVDQU  -64(AX)(R8*1), Y6
 	VPSLLW   $0x08, Y6, Y5
 	VPSRAW   $0x08, Y5, Y5
 	VPSRAW   $0x08, Y6, Y6
-	VMOVDQU  -64(R11)(DI*1), Y7
+	VMOVDQU  -64(R12)(R8*1), Y7
 	VPAND    Y0, Y7, Y8
 	VPSRLW   $0x08, Y7, Y7
 	VPMADDWD Y5, Y8, Y8
 	VPMADDWD Y6, Y7, Y7
 	VPADDD   Y8, Y3, Y3
 	VPADDD   Y7, Y3, Y3
-	VMOVDQU  -32(AX)(DI*1), Y6
+	VMOVDQU  -32(AX)(R8*1), Y6
 	VPSLLW   $0x08, Y6, Y5
 	VPSRAW   $0x08, Y5, Y5
 	VPSRAW   $0x08, Y6, Y6
-	VMOVDQU  -32(R11)(DI*1), Y7
+	VMOVDQU  -32(R12)(R8*1), Y7
 	VPAND    Y0, Y7, Y8
 	VPSRLW   $0x08, Y7, Y7
 	VPMADDWD Y5, Y8, Y8
 	VPMADDWD Y6, Y7, Y7
 	VPADDD   Y8, Y4, Y4
 	VPADDD   Y7, Y4, Y4
-	ADDQ     $+128, DI
-	CMPQ     DI, SI
-	JLE      loop92
+	ADDQ     $+128, R8
+	CMPQ     R8, DI
+	JLE      loop122
 
-over93:
-	SUBQ $+128, DI
+over121:
+	SUBQ $+128, R8
 
-chunk94:
-	ADDQ     $+32, DI
-	CMPQ     DI, SI
-	JG       chunks95
-	VMOVDQU  -32(AX)(DI*1), Y6
+chunk123:
+	ADDQ     $+32, R8
+	CMPQ     R8, DI
+	JG       chunks124
+	VMOVDQU  -32(AX)(R8*1), Y6
 	VPSLLW   $0x08, Y6, Y5
 	VPSRAW   $0x08, Y5, Y5
 	VPSRAW   $0x08, Y6, Y6
-	VMOVDQU  -32(R11)(DI*1), Y7
+	VMOVDQU  -32(R12)(R8*1), Y7
 	VPAND    Y0, Y7, Y8
 	VPSRLW   $0x08, Y7, Y7
 	VPMADDWD Y5, Y8, Y8
 	VPMADDWD Y6, Y7, Y7
 	VPADDD   Y8, Y1, Y1
 	VPADDD   Y7, Y1, Y1
-	JMP      chunk94
+	JMP      chunk123
 
-chunks95:
-	SUBQ         $+32, DI
+chunks124:
+	SUBQ         $+32, R8
 	VPADDD       Y3, Y1, Y1
 	VPADDD       Y4, Y2, Y2
 	VPADDD       Y2, Y1, Y1
@@ -1543,96 +2139,85 @@ chunks95:
 	VPADDD       X2, X1, X2
 	VPHADDD      X2, X2, X2
 	VPHADDD      X2, X2, X2
-	VMOVD        X2, (BX)
-	ADDQ         $0x04, BX
-	DECQ         DX
-	JMP          one80
+	VMOVD        X2, (DX)
+	ADDQ         $0x04, DX
+	DECQ         BX
+	JMP          again120
 
-done83:
+done110:
 	VZEROUPPER
 	RET
 
 // func dot4AVX2(query *int8, rows *byte, ids *uint32, n int, stride int, out *int32, levels *[16]byte)
 // Requires: AVX, AVX2, MMX+
-TEXT ·dot4AVX2(SB), $0-56
+TEXT ·dot4AVX2(SB), $8-56
 	MOVQ           query+0(FP), AX
 	MOVQ           ids+16(FP), CX
-	MOVQ           n+24(FP), DX
-	MOVQ           out+40(FP), BX
-	MOVQ           stride+32(FP), SI
+	MOVQ           out+40(FP), DX
+	MOVQ           stride+32(FP), DI
 	VPCMPEQD       Y0, Y0, Y0
 	VPSRLW         $0x08, Y0, Y0
-	MOVQ           levels+48(FP), DI
-	VBROADCASTI128 (DI), Y1
+	MOVQ           levels+48(FP), BX
+	VBROADCASTI128 (BX), Y1
 	VBROADCASTI128 fifteen<>+0(SB), Y2
-	MOVQ           rows+8(FP), R11
-	SUBQ           SI, R11
+	MOVQ           n+24(FP), BX
+	SHRQ           $0x02, BX
+	MOVQ           BX, SI
+	SHLQ           $0x02, SI
+	TESTQ          CX, CX
+	JZ             inorder128
 
-	// Four rows at once.
-four96:
-	CMPQ  DX, $0x04
-	JL    one99
-	TESTQ CX, CX
-	JZ    inorder97
-	MOVQ  rows+8(FP), DI
-	MOVL  (CX), R8
-	IMULQ stride+32(FP), R8
-	ADDQ  DI, R8
-	MOVL  4(CX), R9
+	// Rows of the list.
+	TESTQ BX, BX
+	JZ    one129
+
+quarters125:
+	MOVL  (CX), R9
 	IMULQ stride+32(FP), R9
-	ADDQ  DI, R9
-	MOVL  8(CX), R10
+	ADDQ  rows+8(FP), R9
+	MOVL  (CX)(SI*1), R10
 	IMULQ stride+32(FP), R10
-	ADDQ  DI, R10
-	MOVL  12(CX), R11
+	ADDQ  rows+8(FP), R10
+	MOVL  (CX)(SI*2), R11
 	IMULQ stride+32(FP), R11
-	ADDQ  DI, R11
-	CMPQ  stride+32(FP), $0x00000400
-	JL    ready98
-	MOVQ  R8, R12
-	MOVQ  R9, R13
-	MOVQ  R10, R14
-	MOVQ  R11, R15
-	CMPQ  DX, $+5
-	JL    asked104
-	MOVL  16(CX), R12
+	ADDQ  rows+8(FP), R11
+	LEAQ  (SI)(SI*2), R8
+	MOVL  (CX)(R8*1), R12
 	IMULQ stride+32(FP), R12
-	ADDQ  DI, R12
-	CMPQ  DX, $+6
-	JL    asked104
-	MOVL  20(CX), R13
+	ADDQ  rows+8(FP), R12
+	CMPQ  stride+32(FP), $0x00000400
+	JL    ready126
+	CMPQ  BX, $0x01
+	JE    ready126
+	MOVL  4(CX), R13
 	IMULQ stride+32(FP), R13
-	ADDQ  DI, R13
-	CMPQ  DX, $+7
-	JL    asked104
-	MOVL  24(CX), R14
+	ADDQ  rows+8(FP), R13
+	MOVL  4(CX)(SI*1), R14
 	IMULQ stride+32(FP), R14
-	ADDQ  DI, R14
-	CMPQ  DX, $+8
-	JL    asked104
-	MOVL  28(CX), R15
+	ADDQ  rows+8(FP), R14
+	MOVL  4(CX)(SI*2), R15
 	IMULQ stride+32(FP), R15
-	ADDQ  DI, R15
-
-asked104:
+	ADDQ  rows+8(FP), R15
+	LEAQ  (SI)(SI*2), R8
+	MOVL  4(CX)(R8*1), BP
+	IMULQ stride+32(FP), BP
+	ADDQ  rows+8(FP), BP
 	VPXOR Y3, Y3, Y3
 	VPXOR Y4, Y4, Y4
 	VPXOR Y5, Y5, Y5
 	VPXOR Y6, Y6, Y6
-	MOVQ  $0x00000020, DI
-	CMPQ  DI, SI
-	JG    over106
+	MOVQ  $0x00000020, R8
 
-loop105:
-	VMOVDQU    -64(AX)(DI*2), Y8
+asking134:
+	VMOVDQU    -64(AX)(R8*2), Y8
 	VPSLLW     $0x08, Y8, Y7
 	VPSRAW     $0x08, Y7, Y7
 	VPSRAW     $0x08, Y8, Y8
-	VMOVDQU    -32(AX)(DI*2), Y10
+	VMOVDQU    -32(AX)(R8*2), Y10
 	VPSLLW     $0x08, Y10, Y9
 	VPSRAW     $0x08, Y9, Y9
 	VPSRAW     $0x08, Y10, Y10
-	VMOVDQU    -32(R8)(DI*1), Y11
+	VMOVDQU    -32(R9)(R8*1), Y11
 	VPAND      Y2, Y11, Y12
 	VPSRLW     $0x04, Y11, Y11
 	VPAND      Y2, Y11, Y11
@@ -1650,7 +2235,7 @@ loop105:
 	VPMADDWD   Y10, Y11, Y11
 	VPADDD     Y12, Y3, Y3
 	VPADDD     Y11, Y3, Y3
-	VMOVDQU    -32(R9)(DI*1), Y11
+	VMOVDQU    -32(R10)(R8*1), Y11
 	VPAND      Y2, Y11, Y12
 	VPSRLW     $0x04, Y11, Y11
 	VPAND      Y2, Y11, Y11
@@ -1668,7 +2253,7 @@ loop105:
 	VPMADDWD   Y10, Y11, Y11
 	VPADDD     Y12, Y4, Y4
 	VPADDD     Y11, Y4, Y4
-	VMOVDQU    -32(R10)(DI*1), Y11
+	VMOVDQU    -32(R11)(R8*1), Y11
 	VPAND      Y2, Y11, Y12
 	VPSRLW     $0x04, Y11, Y11
 	VPAND      Y2, Y11, Y11
@@ -1686,7 +2271,7 @@ loop105:
 	VPMADDWD   Y10, Y11, Y11
 	VPADDD     Y12, Y5, Y5
 	VPADDD     Y11, Y5, Y5
-	VMOVDQU    -32(R11)(DI*1), Y11
+	VMOVDQU    -32(R12)(R8*1), Y11
 	VPAND      Y2, Y11, Y12
 	VPSRLW     $0x04, Y11, Y11
 	VPAND      Y2, Y11, Y11
@@ -1704,46 +2289,24 @@ loop105:
 	VPMADDWD   Y10, Y11, Y11
 	VPADDD     Y7, Y6, Y6
 	VPADDD     Y11, Y6, Y6
-	PREFETCHT0 -32(R12)(DI*1)
-	PREFETCHT0 -32(R13)(DI*1)
-	PREFETCHT0 -32(R14)(DI*1)
-	PREFETCHT0 -32(R15)(DI*1)
-	ADDQ       $+32, DI
-	CMPQ       DI, SI
-	JLE        loop105
+	PREFETCHT0 -32(R13)(R8*1)
+	PREFETCHT0 -32(R14)(R8*1)
+	PREFETCHT0 -32(R15)(R8*1)
+	PREFETCHT0 -32(BP)(R8*1)
+	ADDQ       $+32, R8
+	CMPQ       R8, $0x00000200
+	JLE        asking134
 
-over106:
-	SUBQ $+32, DI
-	JMP  summed103
-
-inorder97:
-	ADDQ stride+32(FP), R11
-	MOVQ R11, R8
-	ADDQ stride+32(FP), R11
-	MOVQ R11, R9
-	ADDQ stride+32(FP), R11
-	MOVQ R11, R10
-	ADDQ stride+32(FP), R11
-
-ready98:
-	VPXOR Y3, Y3, Y3
-	VPXOR Y4, Y4, Y4
-	VPXOR Y5, Y5, Y5
-	VPXOR Y6, Y6, Y6
-	MOVQ  $0x00000020, DI
-	CMPQ  DI, SI
-	JG    over108
-
-loop107:
-	VMOVDQU  -64(AX)(DI*2), Y8
+loop135:
+	VMOVDQU  -64(AX)(R8*2), Y8
 	VPSLLW   $0x08, Y8, Y7
 	VPSRAW   $0x08, Y7, Y7
 	VPSRAW   $0x08, Y8, Y8
-	VMOVDQU  -32(AX)(DI*2), Y10
+	VMOVDQU  -32(AX)(R8*2), Y10
 	VPSLLW   $0x08, Y10, Y9
 	VPSRAW   $0x08, Y9, Y9
 	VPSRAW   $0x08, Y10, Y10
-	VMOVDQU  -32(R8)(DI*1), Y11
+	VMOVDQU  -32(R9)(R8*1), Y11
 	VPAND    Y2, Y11, Y12
 	VPSRLW   $0x04, Y11, Y11
 	VPAND    Y2, Y11, Y11
@@ -1761,7 +2324,7 @@ loop107:
 	VPMADDWD Y10, Y11, Y11
 	VPADDD   Y12, Y3, Y3
 	VPADDD   Y11, Y3, Y3
-	VMOVDQU  -32(R9)(DI*1), Y11
+	VMOVDQU  -32(R10)(R8*1), Y11
 	VPAND    Y2, Y11, Y12
 	VPSRLW   $0x04, Y11, Y11
 	VPAND    Y2, Y11, Y11
@@ -1779,7 +2342,7 @@ loop107:
 	VPMADDWD Y10, Y11, Y11
 	VPADDD   Y12, Y4, Y4
 	VPADDD   Y11, Y4, Y4
-	VMOVDQU  -32(R10)(DI*1), Y11
+	VMOVDQU  -32(R11)(R8*1), Y11
 	VPAND    Y2, Y11, Y12
 	VPSRLW   $0x04, Y11, Y11
 	VPAND    Y2, Y11, Y11
@@ -1797,7 +2360,7 @@ loop107:
 	VPMADDWD Y10, Y11, Y11
 	VPADDD   Y12, Y5, Y5
 	VPADDD   Y11, Y5, Y5
-	VMOVDQU  -32(R11)(DI*1), Y11
+	VMOVDQU  -32(R12)(R8*1), Y11
 	VPAND    Y2, Y11, Y12
 	VPSRLW   $0x04, Y11, Y11
 	VPAND    Y2, Y11, Y11
@@ -1815,60 +2378,295 @@ loop107:
 	VPMADDWD Y10, Y11, Y11
 	VPADDD   Y7, Y6, Y6
 	VPADDD   Y11, Y6, Y6
-	ADDQ     $+32, DI
-	CMPQ     DI, SI
-	JLE      loop107
+	ADDQ     $+32, R8
+	CMPQ     R8, DI
+	JLE      loop135
+	SUBQ     $+32, R8
+	JMP      summed127
 
-over108:
-	SUBQ $+32, DI
+ready126:
+	VPXOR Y3, Y3, Y3
+	VPXOR Y4, Y4, Y4
+	VPXOR Y5, Y5, Y5
+	VPXOR Y6, Y6, Y6
+	MOVQ  $0x00000020, R8
+	CMPQ  R8, DI
+	JG    over136
 
-summed103:
+loop137:
+	VMOVDQU  -64(AX)(R8*2), Y8
+	VPSLLW   $0x08, Y8, Y7
+	VPSRAW   $0x08, Y7, Y7
+	VPSRAW   $0x08, Y8, Y8
+	VMOVDQU  -32(AX)(R8*2), Y10
+	VPSLLW   $0x08, Y10, Y9
+	VPSRAW   $0x08, Y9, Y9
+	VPSRAW   $0x08, Y10, Y10
+	VMOVDQU  -32(R9)(R8*1), Y11
+	VPAND    Y2, Y11, Y12
+	VPSRLW   $0x04, Y11, Y11
+	VPAND    Y2, Y11, Y11
+	VPSHUFB  Y12, Y1, Y12
+	VPAND    Y0, Y12, Y13
+	VPSRLW   $0x08, Y12, Y12
+	VPMADDWD Y7, Y13, Y13
+	VPMADDWD Y8, Y12, Y12
+	VPADDD   Y13, Y3, Y3
+	VPADDD   Y12, Y3, Y3
+	VPSHUFB  Y11, Y1, Y11
+	VPAND    Y0, Y11, Y12
+	VPSRLW   $0x08, Y11, Y11
+	VPMADDWD Y9, Y12, Y12
+	VPMADDWD Y10, Y11, Y11
+	VPADDD   Y12, Y3, Y3
+	VPADDD   Y11, Y3, Y3
+	VMOVDQU  -32(R10)(R8*1), Y11
+	VPAND    Y2, Y11, Y12
+	VPSRLW   $0x04, Y11, Y11
+	VPAND    Y2, Y11, Y11
+	VPSHUFB  Y12, Y1, Y12
+	VPAND    Y0, Y12, Y13
+	VPSRLW   $0x08, Y12, Y12
+	VPMADDWD Y7, Y13, Y13
+	VPMADDWD Y8, Y12, Y12
+	VPADDD   Y13, Y4, Y4
+	VPADDD   Y12, Y4, Y4
+	VPSHUFB  Y11, Y1, Y11
+	VPAND    Y0, Y11, Y12
+	VPSRLW   $0x08, Y11, Y11
+	VPMADDWD Y9, Y12, Y12
+	VPMADDWD Y10, Y11, Y11
+	VPADDD   Y12, Y4, Y4
+	VPADDD   Y11, Y4, Y4
+	VMOVDQU  -32(R11)(R8*1), Y11
+	VPAND    Y2, Y11, Y12
+	VPSRLW   $0x04, Y11, Y11
+	VPAND    Y2, Y11, Y11
+	VPSHUFB  Y12, Y1, Y12
+	VPAND    Y0, Y12, Y13
+	VPSRLW   $0x08, Y12, Y12
+	VPMADDWD Y7, Y13, Y13
+	VPMADDWD Y8, Y12, Y12
+	VPADDD   Y13, Y5, Y5
+	VPADDD   Y12, Y5, Y5
+	VPSHUFB  Y11, Y1, Y11
+	VPAND    Y0, Y11, Y12
+	VPSRLW   $0x08, Y11, Y11
+	VPMADDWD Y9, Y12, Y12
+	VPMADDWD Y10, Y11, Y11
+	VPADDD   Y12, Y5, Y5
+	VPADDD   Y11, Y5, Y5
+	VMOVDQU  -32(R12)(R8*1), Y11
+	VPAND    Y2, Y11, Y12
+	VPSRLW   $0x04, Y11, Y11
+	VPAND    Y2, Y11, Y11
+	VPSHUFB  Y12, Y1, Y12
+	VPAND    Y0, Y12, Y13
+	VPSRLW   $0x08, Y12, Y12
+	VPMADDWD Y7, Y13, Y13
+	VPMADDWD Y8, Y12, Y12
+	VPADDD   Y13, Y6, Y6
+	VPADDD   Y12, Y6, Y6
+	VPSHUFB  Y11, Y1, Y11
+	VPAND    Y0, Y11, Y7
+	VPSRLW   $0x08, Y11, Y11
+	VPMADDWD Y9, Y7, Y7
+	VPMADDWD Y10, Y11, Y11
+	VPADDD   Y7, Y6, Y6
+	VPADDD   Y11, Y6, Y6
+	ADDQ     $+32, R8
+	CMPQ     R8, DI
+	JLE      loop137
+
+over136:
+	SUBQ $+32, R8
+
+summed127:
 	VPHADDD      Y4, Y3, Y3
 	VPHADDD      Y6, Y5, Y4
 	VPHADDD      Y4, Y3, Y3
 	VEXTRACTI128 $0x01, Y3, X4
 	VPADDD       X4, X3, X4
-	VMOVDQU      X4, (BX)
-	ADDQ         $0x10, BX
-	SUBQ         $0x04, DX
-	TESTQ        CX, CX
-	JZ           four96
-	ADDQ         $0x10, CX
-	JMP          four96
+	VMOVD        X4, (DX)
+	VPEXTRD      $0x01, X4, (DX)(SI*1)
+	VPEXTRD      $0x02, X4, (DX)(SI*2)
+	LEAQ         (SI)(SI*2), R8
+	VPEXTRD      $0x03, X4, (DX)(R8*1)
+	ADDQ         $0x04, DX
+	ADDQ         $0x04, CX
+	DECQ         BX
+	JNZ          quarters125
+	LEAQ         (SI)(SI*2), R8
+	ADDQ         R8, CX
+	ADDQ         R8, DX
+	JMP          one129
 
-	// What is left, row by row.
-one99:
-	TESTQ DX, DX
-	JZ    done102
-	TESTQ CX, CX
-	JZ    oneinorder100
-	MOVQ  rows+8(FP), DI
-	MOVL  (CX), R11
-	IMULQ stride+32(FP), R11
-	ADDQ  DI, R11
-	ADDQ  $0x04, CX
-	JMP   oneready101
+	// Rows in order.
+inorder128:
+	MOVQ  rows+8(FP), R12
+	TESTQ BX, BX
+	JZ    over139
+	MOVQ  BX, R8
+	IMULQ DI, R8
+	MOVQ  R12, R9
+	LEAQ  (R9)(R8*1), R10
+	LEAQ  (R10)(R8*1), R11
+	LEAQ  (R11)(R8*1), R12
 
-oneinorder100:
-	ADDQ stride+32(FP), R11
-
-oneready101:
+quarters138:
 	VPXOR Y3, Y3, Y3
 	VPXOR Y4, Y4, Y4
-	MOVQ  $0x00000040, DI
-	CMPQ  DI, SI
-	JG    over110
+	VPXOR Y5, Y5, Y5
+	VPXOR Y6, Y6, Y6
+	MOVQ  $0x00000020, R8
+	CMPQ  R8, DI
+	JG    over140
 
-loop109:
-	VMOVDQU  -128(AX)(DI*2), Y6
-	VPSLLW   $0x08, Y6, Y5
-	VPSRAW   $0x08, Y5, Y5
-	VPSRAW   $0x08, Y6, Y6
-	VMOVDQU  -96(AX)(DI*2), Y8
+loop141:
+	VMOVDQU  -64(AX)(R8*2), Y8
 	VPSLLW   $0x08, Y8, Y7
 	VPSRAW   $0x08, Y7, Y7
 	VPSRAW   $0x08, Y8, Y8
-	VMOVDQU  -64(R11)(DI*1), Y9
+	VMOVDQU  -32(AX)(R8*2), Y10
+	VPSLLW   $0x08, Y10, Y9
+	VPSRAW   $0x08, Y9, Y9
+	VPSRAW   $0x08, Y10, Y10
+	VMOVDQU  -32(R9)(R8*1), Y11
+	VPAND    Y2, Y11, Y12
+	VPSRLW   $0x04, Y11, Y11
+	VPAND    Y2, Y11, Y11
+	VPSHUFB  Y12, Y1, Y12
+	VPAND    Y0, Y12, Y13
+	VPSRLW   $0x08, Y12, Y12
+	VPMADDWD Y7, Y13, Y13
+	VPMADDWD Y8, Y12, Y12
+	VPADDD   Y13, Y3, Y3
+	VPADDD   Y12, Y3, Y3
+	VPSHUFB  Y11, Y1, Y11
+	VPAND    Y0, Y11, Y12
+	VPSRLW   $0x08, Y11, Y11
+	VPMADDWD Y9, Y12, Y12
+	VPMADDWD Y10, Y11, Y11
+	VPADDD   Y12, Y3, Y3
+	VPADDD   Y11, Y3, Y3
+	VMOVDQU  -32(R10)(R8*1), Y11
+	VPAND    Y2, Y11, Y12
+	VPSRLW   $0x04, Y11, Y11
+	VPAND    Y2, Y11, Y11
+	VPSHUFB  Y12, Y1, Y12
+	VPAND    Y0, Y12, Y13
+	VPSRLW   $0x08, Y12, Y12
+	VPMADDWD Y7, Y13, Y13
+	VPMADDWD Y8, Y12, Y12
+	VPADDD   Y13, Y4, Y4
+	VPADDD   Y12, Y4, Y4
+	VPSHUFB  Y11, Y1, Y11
+	VPAND    Y0, Y11, Y12
+	VPSRLW   $0x08, Y11, Y11
+	VPMADDWD Y9, Y12, Y12
+	VPMADDWD Y10, Y11, Y11
+	VPADDD   Y12, Y4, Y4
+	VPADDD   Y11, Y4, Y4
+	VMOVDQU  -32(R11)(R8*1), Y11
+	VPAND    Y2, Y11, Y12
+	VPSRLW   $0x04, Y11, Y11
+	VPAND    Y2, Y11, Y11
+	VPSHUFB  Y12, Y1, Y12
+	VPAND    Y0, Y12, Y13
+	VPSRLW   $0x08, Y12, Y12
+	VPMADDWD Y7, Y13, Y13
+	VPMADDWD Y8, Y12, Y12
+	VPADDD   Y13, Y5, Y5
+	VPADDD   Y12, Y5, Y5
+	VPSHUFB  Y11, Y1, Y11
+	VPAND    Y0, Y11, Y12
+	VPSRLW   $0x08, Y11, Y11
+	VPMADDWD Y9, Y12, Y12
+	VPMADDWD Y10, Y11, Y11
+	VPADDD   Y12, Y5, Y5
+	VPADDD   Y11, Y5, Y5
+	VMOVDQU  -32(R12)(R8*1), Y11
+	VPAND    Y2, Y11, Y12
+	VPSRLW   $0x04, Y11, Y11
+	VPAND    Y2, Y11, Y11
+	VPSHUFB  Y12, Y1, Y12
+	VPAND    Y0, Y12, Y13
+	VPSRLW   $0x08, Y12, Y12
+	VPMADDWD Y7, Y13, Y13
+	VPMADDWD Y8, Y12, Y12
+	VPADDD   Y13, Y6, Y6
+	VPADDD   Y12, Y6, Y6
+	VPSHUFB  Y11, Y1, Y11
+	VPAND    Y0, Y11, Y7
+	VPSRLW   $0x08, Y11, Y11
+	VPMADDWD Y9, Y7, Y7
+	VPMADDWD Y10, Y11, Y11
+	VPADDD   Y7, Y6, Y6
+	VPADDD   Y11, Y6, Y6
+	ADDQ     $+32, R8
+	CMPQ     R8, DI
+	JLE      loop141
+
+over140:
+	SUBQ         $+32, R8
+	VPHADDD      Y4, Y3, Y3
+	VPHADDD      Y6, Y5, Y4
+	VPHADDD      Y4, Y3, Y3
+	VEXTRACTI128 $0x01, Y3, X4
+	VPADDD       X4, X3, X4
+	VMOVD        X4, (DX)
+	VPEXTRD      $0x01, X4, (DX)(SI*1)
+	VPEXTRD      $0x02, X4, (DX)(SI*2)
+	LEAQ         (SI)(SI*2), R8
+	VPEXTRD      $0x03, X4, (DX)(R8*1)
+	ADDQ         $0x04, DX
+	ADDQ         DI, R9
+	ADDQ         DI, R10
+	ADDQ         DI, R11
+	ADDQ         DI, R12
+	DECQ         BX
+	JNZ          quarters138
+	LEAQ         (SI)(SI*2), R8
+	ADDQ         R8, DX
+
+over139:
+	SUBQ DI, R12
+
+	// What is left, row by row.
+one129:
+	MOVQ n+24(FP), BX
+	ANDQ $0x03, BX
+
+again142:
+	JZ    done132
+	TESTQ CX, CX
+	JZ    oneinorder130
+	MOVL  (CX), R12
+	IMULQ stride+32(FP), R12
+	ADDQ  rows+8(FP), R12
+	ADDQ  $0x04, CX
+	JMP   oneready131
+
+oneinorder130:
+	ADDQ stride+32(FP), R12
+
+oneready131:
+	VPXOR Y3, Y3, Y3
+	VPXOR Y4, Y4, Y4
+	MOVQ  $0x00000040, R8
+	CMPQ  R8, DI
+	JG    over143
+
+loop144:
+	VMOVDQU  -128(AX)(R8*2), Y6
+	VPSLLW   $0x08, Y6, Y5
+	VPSRAW   $0x08, Y5, Y5
+	VPSRAW   $0x08, Y6, Y6
+	VMOVDQU  -96(AX)(R8*2), Y8
+	VPSLLW   $0x08, Y8, Y7
+	VPSRAW   $0x08, Y7, Y7
+	VPSRAW   $0x08, Y8, Y8
+	VMOVDQU  -64(R12)(R8*1), Y9
 	VPAND    Y2, Y9, Y10
 	VPSRLW   $0x04, Y9, Y9
 	VPAND    Y2, Y9, Y9
@@ -1886,15 +2684,15 @@ loop109:
 	VPMADDWD Y8, Y9, Y9
 	VPADDD   Y5, Y3, Y3
 	VPADDD   Y9, Y3, Y3
-	VMOVDQU  -64(AX)(DI*2), Y6
+	VMOVDQU  -64(AX)(R8*2), Y6
 	VPSLLW   $0x08, Y6, Y5
 	VPSRAW   $0x08, Y5, Y5
 	VPSRAW   $0x08, Y6, Y6
-	VMOVDQU  -32(AX)(DI*2), Y8
+	VMOVDQU  -32(AX)(R8*2), Y8
 	VPSLLW   $0x08, Y8, Y7
 	VPSRAW   $0x08, Y7, Y7
 	VPSRAW   $0x08, Y8, Y8
-	VMOVDQU  -32(R11)(DI*1), Y9
+	VMOVDQU  -32(R12)(R8*1), Y9
 	VPAND    Y2, Y9, Y10
 	VPSRLW   $0x04, Y9, Y9
 	VPAND    Y2, Y9, Y9
@@ -1912,26 +2710,26 @@ loop109:
 	VPMADDWD Y8, Y9, Y9
 	VPADDD   Y5, Y4, Y4
 	VPADDD   Y9, Y4, Y4
-	ADDQ     $+64, DI
-	CMPQ     DI, SI
-	JLE      loop109
+	ADDQ     $+64, R8
+	CMPQ     R8, DI
+	JLE      loop144
 
-over110:
-	SUBQ $+64, DI
+over143:
+	SUBQ $+64, R8
 
-chunk111:
-	ADDQ     $+32, DI
-	CMPQ     DI, SI
-	JG       chunks112
-	VMOVDQU  -64(AX)(DI*2), Y6
+chunk145:
+	ADDQ     $+32, R8
+	CMPQ     R8, DI
+	JG       chunks146
+	VMOVDQU  -64(AX)(R8*2), Y6
 	VPSLLW   $0x08, Y6, Y5
 	VPSRAW   $0x08, Y5, Y5
 	VPSRAW   $0x08, Y6, Y6
-	VMOVDQU  -32(AX)(DI*2), Y8
+	VMOVDQU  -32(AX)(R8*2), Y8
 	VPSLLW   $0x08, Y8, Y7
 	VPSRAW   $0x08, Y7, Y7
 	VPSRAW   $0x08, Y8, Y8
-	VMOVDQU  -32(R11)(DI*1), Y9
+	VMOVDQU  -32(R12)(R8*1), Y9
 	VPAND    Y2, Y9, Y10
 	VPSRLW   $0x04, Y9, Y9
 	VPAND    Y2, Y9, Y9
@@ -1949,102 +2747,91 @@ chunk111:
 	VPMADDWD Y8, Y9, Y9
 	VPADDD   Y5, Y3, Y3
 	VPADDD   Y9, Y3, Y3
-	JMP      chunk111
+	JMP      chunk145
 
-chunks112:
-	SUBQ         $+32, DI
+chunks146:
+	SUBQ         $+32, R8
 	VPADDD       Y4, Y3, Y3
 	VEXTRACTI128 $0x01, Y3, X4
 	VPADDD       X4, X3, X4
 	VPHADDD      X4, X4, X4
 	VPHADDD      X4, X4, X4
-	VMOVD        X4, (BX)
-	ADDQ         $0x04, BX
-	DECQ         DX
-	JMP          one99
+	VMOVD        X4, (DX)
+	ADDQ         $0x04, DX
+	DECQ         BX
+	JMP          again142
 
-done102:
+done132:
 	VZEROUPPER
 	RET
 
 // func hammingAVX2(query *byte, rows *byte, ids *uint32, n int, stride int, out *uint32)
 // Requires: AVX, AVX2, MMX+
-TEXT ·hammingAVX2(SB), $0-48
+TEXT ·hammingAVX2(SB), $8-48
 	MOVQ           query+0(FP), AX
 	MOVQ           ids+16(FP), CX
-	MOVQ           n+24(FP), DX
-	MOVQ           out+40(FP), BX
-	MOVQ           stride+32(FP), SI
-	MOVQ           SI, DI
-	SHRQ           $0x02, DI
-	ANDQ           $0x07, DI
-	LEAQ           lanes<>+64(SB), R8
-	NEGQ           DI
-	VMOVDQU        (R8)(DI*4), Y0
+	MOVQ           out+40(FP), DX
+	MOVQ           stride+32(FP), DI
+	MOVQ           DI, BX
+	SHRQ           $0x02, BX
+	ANDQ           $0x07, BX
+	LEAQ           lanes<>+64(SB), SI
+	NEGQ           BX
+	VMOVDQU        (SI)(BX*4), Y0
 	VBROADCASTI128 fifteen<>+0(SB), Y1
 	VBROADCASTI128 counts<>+0(SB), Y2
 	VPXOR          Y3, Y3, Y3
-	MOVQ           rows+8(FP), R11
-	SUBQ           SI, R11
+	MOVQ           n+24(FP), BX
+	SHRQ           $0x02, BX
+	MOVQ           BX, SI
+	SHLQ           $0x02, SI
+	TESTQ          CX, CX
+	JZ             inorder150
 
-	// Four rows at once.
-four113:
-	CMPQ  DX, $0x04
-	JL    one116
-	TESTQ CX, CX
-	JZ    inorder114
-	MOVQ  rows+8(FP), DI
-	MOVL  (CX), R8
-	IMULQ stride+32(FP), R8
-	ADDQ  DI, R8
-	MOVL  4(CX), R9
+	// Rows of the list.
+	TESTQ BX, BX
+	JZ    one151
+
+quarters147:
+	MOVL  (CX), R9
 	IMULQ stride+32(FP), R9
-	ADDQ  DI, R9
-	MOVL  8(CX), R10
+	ADDQ  rows+8(FP), R9
+	MOVL  (CX)(SI*1), R10
 	IMULQ stride+32(FP), R10
-	ADDQ  DI, R10
-	MOVL  12(CX), R11
+	ADDQ  rows+8(FP), R10
+	MOVL  (CX)(SI*2), R11
 	IMULQ stride+32(FP), R11
-	ADDQ  DI, R11
-	CMPQ  stride+32(FP), $0x00000400
-	JL    ready115
-	MOVQ  R8, R12
-	MOVQ  R9, R13
-	MOVQ  R10, R14
-	MOVQ  R11, R15
-	CMPQ  DX, $+5
-	JL    asked121
-	MOVL  16(CX), R12
+	ADDQ  rows+8(FP), R11
+	LEAQ  (SI)(SI*2), R8
+	MOVL  (CX)(R8*1), R12
 	IMULQ stride+32(FP), R12
-	ADDQ  DI, R12
-	CMPQ  DX, $+6
-	JL    asked121
-	MOVL  20(CX), R13
+	ADDQ  rows+8(FP), R12
+	CMPQ  stride+32(FP), $0x00000400
+	JL    ready148
+	CMPQ  BX, $0x01
+	JE    ready148
+	MOVL  4(CX), R13
 	IMULQ stride+32(FP), R13
-	ADDQ  DI, R13
-	CMPQ  DX, $+7
-	JL    asked121
-	MOVL  24(CX), R14
+	ADDQ  rows+8(FP), R13
+	MOVL  4(CX)(SI*1), R14
 	IMULQ stride+32(FP), R14
-	ADDQ  DI, R14
-	CMPQ  DX, $+8
-	JL    asked121
-	MOVL  28(CX), R15
+	ADDQ  rows+8(FP), R14
+	MOVL  4(CX)(SI*2), R15
 	IMULQ stride+32(FP), R15
-	ADDQ  DI, R15
-
-asked121:
+	ADDQ  rows+8(FP), R15
+	LEAQ  (SI)(SI*2), R8
+	MOVL  4(CX)(R8*1), BP
+	IMULQ stride+32(FP), BP
+	ADDQ  rows+8(FP), BP
 	VPXOR Y4, Y4, Y4
 	VPXOR Y5, Y5, Y5
 	VPXOR Y6, Y6, Y6
 	VPXOR Y7, Y7, Y7
-	MOVQ  $0x00000020, DI
-	CMPQ  DI, SI
-	JG    over123
+	MOVQ  $0x00000020, R8
 
-loop122:
-	VMOVUPS    -32(AX)(DI*1), Y8
-	VPXOR      -32(R8)(DI*1), Y8, Y9
+asking156:
+	VMOVUPS    -32(AX)(R8*1), Y8
+	VPXOR      -32(R9)(R8*1), Y8, Y9
 	VPAND      Y1, Y9, Y10
 	VPSRLW     $0x04, Y9, Y9
 	VPAND      Y1, Y9, Y9
@@ -2053,7 +2840,7 @@ loop122:
 	VPADDB     Y10, Y9, Y9
 	VPSADBW    Y3, Y9, Y9
 	VPADDD     Y9, Y4, Y4
-	VPXOR      -32(R9)(DI*1), Y8, Y9
+	VPXOR      -32(R10)(R8*1), Y8, Y9
 	VPAND      Y1, Y9, Y10
 	VPSRLW     $0x04, Y9, Y9
 	VPAND      Y1, Y9, Y9
@@ -2062,7 +2849,7 @@ loop122:
 	VPADDB     Y10, Y9, Y9
 	VPSADBW    Y3, Y9, Y9
 	VPADDD     Y9, Y5, Y5
-	VPXOR      -32(R10)(DI*1), Y8, Y9
+	VPXOR      -32(R11)(R8*1), Y8, Y9
 	VPAND      Y1, Y9, Y10
 	VPSRLW     $0x04, Y9, Y9
 	VPAND      Y1, Y9, Y9
@@ -2071,7 +2858,7 @@ loop122:
 	VPADDB     Y10, Y9, Y9
 	VPSADBW    Y3, Y9, Y9
 	VPADDD     Y9, Y6, Y6
-	VPXOR      -32(R11)(DI*1), Y8, Y8
+	VPXOR      -32(R12)(R8*1), Y8, Y8
 	VPAND      Y1, Y8, Y9
 	VPSRLW     $0x04, Y8, Y8
 	VPAND      Y1, Y8, Y8
@@ -2080,39 +2867,17 @@ loop122:
 	VPADDB     Y9, Y8, Y8
 	VPSADBW    Y3, Y8, Y8
 	VPADDD     Y8, Y7, Y7
-	PREFETCHT0 -32(R12)(DI*1)
-	PREFETCHT0 -32(R13)(DI*1)
-	PREFETCHT0 -32(R14)(DI*1)
-	PREFETCHT0 -32(R15)(DI*1)
-	ADDQ       $+32, DI
-	CMPQ       DI, SI
-	JLE        loop122
+	PREFETCHT0 -32(R13)(R8*1)
+	PREFETCHT0 -32(R14)(R8*1)
+	PREFETCHT0 -32(R15)(R8*1)
+	PREFETCHT0 -32(BP)(R8*1)
+	ADDQ       $+32, R8
+	CMPQ       R8, $0x00000200
+	JLE        asking156
 
-over123:
-	SUBQ $+32, DI
-	JMP  summed120
-
-inorder114:
-	ADDQ stride+32(FP), R11
-	MOVQ R11, R8
-	ADDQ stride+32(FP), R11
-	MOVQ R11, R9
-	ADDQ stride+32(FP), R11
-	MOVQ R11, R10
-	ADDQ stride+32(FP), R11
-
-ready115:
-	VPXOR Y4, Y4, Y4
-	VPXOR Y5, Y5, Y5
-	VPXOR Y6, Y6, Y6
-	VPXOR Y7, Y7, Y7
-	MOVQ  $0x00000020, DI
-	CMPQ  DI, SI
-	JG    over125
-
-loop124:
-	VMOVUPS -32(AX)(DI*1), Y8
-	VPXOR   -32(R8)(DI*1), Y8, Y9
+loop157:
+	VMOVUPS -32(AX)(R8*1), Y8
+	VPXOR   -32(R9)(R8*1), Y8, Y9
 	VPAND   Y1, Y9, Y10
 	VPSRLW  $0x04, Y9, Y9
 	VPAND   Y1, Y9, Y9
@@ -2121,7 +2886,7 @@ loop124:
 	VPADDB  Y10, Y9, Y9
 	VPSADBW Y3, Y9, Y9
 	VPADDD  Y9, Y4, Y4
-	VPXOR   -32(R9)(DI*1), Y8, Y9
+	VPXOR   -32(R10)(R8*1), Y8, Y9
 	VPAND   Y1, Y9, Y10
 	VPSRLW  $0x04, Y9, Y9
 	VPAND   Y1, Y9, Y9
@@ -2130,7 +2895,7 @@ loop124:
 	VPADDB  Y10, Y9, Y9
 	VPSADBW Y3, Y9, Y9
 	VPADDD  Y9, Y5, Y5
-	VPXOR   -32(R10)(DI*1), Y8, Y9
+	VPXOR   -32(R11)(R8*1), Y8, Y9
 	VPAND   Y1, Y9, Y10
 	VPSRLW  $0x04, Y9, Y9
 	VPAND   Y1, Y9, Y9
@@ -2139,7 +2904,7 @@ loop124:
 	VPADDB  Y10, Y9, Y9
 	VPSADBW Y3, Y9, Y9
 	VPADDD  Y9, Y6, Y6
-	VPXOR   -32(R11)(DI*1), Y8, Y8
+	VPXOR   -32(R12)(R8*1), Y8, Y8
 	VPAND   Y1, Y8, Y9
 	VPSRLW  $0x04, Y8, Y8
 	VPAND   Y1, Y8, Y8
@@ -2148,18 +2913,71 @@ loop124:
 	VPADDB  Y9, Y8, Y8
 	VPSADBW Y3, Y8, Y8
 	VPADDD  Y8, Y7, Y7
-	ADDQ    $+32, DI
-	CMPQ    DI, SI
-	JLE     loop124
+	ADDQ    $+32, R8
+	CMPQ    R8, DI
+	JLE     loop157
+	SUBQ    $+32, R8
+	JMP     summed149
 
-over125:
-	SUBQ $+32, DI
+ready148:
+	VPXOR Y4, Y4, Y4
+	VPXOR Y5, Y5, Y5
+	VPXOR Y6, Y6, Y6
+	VPXOR Y7, Y7, Y7
+	MOVQ  $0x00000020, R8
+	CMPQ  R8, DI
+	JG    over158
 
-summed120:
-	CMPQ       DI, SI
-	JGE        whole126
-	VMASKMOVPS (AX)(DI*1), Y0, Y8
-	VMASKMOVPS (R8)(DI*1), Y0, Y9
+loop159:
+	VMOVUPS -32(AX)(R8*1), Y8
+	VPXOR   -32(R9)(R8*1), Y8, Y9
+	VPAND   Y1, Y9, Y10
+	VPSRLW  $0x04, Y9, Y9
+	VPAND   Y1, Y9, Y9
+	VPSHUFB Y10, Y2, Y10
+	VPSHUFB Y9, Y2, Y9
+	VPADDB  Y10, Y9, Y9
+	VPSADBW Y3, Y9, Y9
+	VPADDD  Y9, Y4, Y4
+	VPXOR   -32(R10)(R8*1), Y8, Y9
+	VPAND   Y1, Y9, Y10
+	VPSRLW  $0x04, Y9, Y9
+	VPAND   Y1, Y9, Y9
+	VPSHUFB Y10, Y2, Y10
+	VPSHUFB Y9, Y2, Y9
+	VPADDB  Y10, Y9, Y9
+	VPSADBW Y3, Y9, Y9
+	VPADDD  Y9, Y5, Y5
+	VPXOR   -32(R11)(R8*1), Y8, Y9
+	VPAND   Y1, Y9, Y10
+	VPSRLW  $0x04, Y9, Y9
+	VPAND   Y1, Y9, Y9
+	VPSHUFB Y10, Y2, Y10
+	VPSHUFB Y9, Y2, Y9
+	VPADDB  Y10, Y9, Y9
+	VPSADBW Y3, Y9, Y9
+	VPADDD  Y9, Y6, Y6
+	VPXOR   -32(R12)(R8*1), Y8, Y8
+	VPAND   Y1, Y8, Y9
+	VPSRLW  $0x04, Y8, Y8
+	VPAND   Y1, Y8, Y8
+	VPSHUFB Y9, Y2, Y9
+	VPSHUFB Y8, Y2, Y8
+	VPADDB  Y9, Y8, Y8
+	VPSADBW Y3, Y8, Y8
+	VPADDD  Y8, Y7, Y7
+	ADDQ    $+32, R8
+	CMPQ    R8, DI
+	JLE     loop159
+
+over158:
+	SUBQ $+32, R8
+
+summed149:
+	CMPQ       R8, DI
+	JGE        whole160
+	VMASKMOVPS (AX)(R8*1), Y0, Y8
+	VMASKMOVPS (R9)(R8*1), Y0, Y9
 	VPXOR      Y9, Y8, Y9
 	VPAND      Y1, Y9, Y10
 	VPSRLW     $0x04, Y9, Y9
@@ -2169,7 +2987,7 @@ summed120:
 	VPADDB     Y10, Y9, Y9
 	VPSADBW    Y3, Y9, Y9
 	VPADDD     Y9, Y4, Y4
-	VMASKMOVPS (R9)(DI*1), Y0, Y9
+	VMASKMOVPS (R10)(R8*1), Y0, Y9
 	VPXOR      Y9, Y8, Y9
 	VPAND      Y1, Y9, Y10
 	VPSRLW     $0x04, Y9, Y9
@@ -2179,7 +2997,7 @@ summed120:
 	VPADDB     Y10, Y9, Y9
 	VPSADBW    Y3, Y9, Y9
 	VPADDD     Y9, Y5, Y5
-	VMASKMOVPS (R10)(DI*1), Y0, Y9
+	VMASKMOVPS (R11)(R8*1), Y0, Y9
 	VPXOR      Y9, Y8, Y9
 	VPAND      Y1, Y9, Y10
 	VPSRLW     $0x04, Y9, Y9
@@ -2189,7 +3007,7 @@ summed120:
 	VPADDB     Y10, Y9, Y9
 	VPSADBW    Y3, Y9, Y9
 	VPADDD     Y9, Y6, Y6
-	VMASKMOVPS (R11)(DI*1), Y0, Y9
+	VMASKMOVPS (R12)(R8*1), Y0, Y9
 	VPXOR      Y9, Y8, Y8
 	VPAND      Y1, Y8, Y9
 	VPSRLW     $0x04, Y8, Y8
@@ -2200,46 +3018,187 @@ summed120:
 	VPSADBW    Y3, Y8, Y8
 	VPADDD     Y8, Y7, Y7
 
-whole126:
+whole160:
 	VPHADDD      Y5, Y4, Y4
 	VPHADDD      Y7, Y6, Y5
 	VPHADDD      Y5, Y4, Y4
 	VEXTRACTI128 $0x01, Y4, X5
 	VPADDD       X5, X4, X5
-	VMOVDQU      X5, (BX)
-	ADDQ         $0x10, BX
-	SUBQ         $0x04, DX
-	TESTQ        CX, CX
-	JZ           four113
-	ADDQ         $0x10, CX
-	JMP          four113
+	VMOVD        X5, (DX)
+	VPEXTRD      $0x01, X5, (DX)(SI*1)
+	VPEXTRD      $0x02, X5, (DX)(SI*2)
+	LEAQ         (SI)(SI*2), R8
+	VPEXTRD      $0x03, X5, (DX)(R8*1)
+	ADDQ         $0x04, DX
+	ADDQ         $0x04, CX
+	DECQ         BX
+	JNZ          quarters147
+	LEAQ         (SI)(SI*2), R8
+	ADDQ         R8, CX
+	ADDQ         R8, DX
+	JMP          one151
 
-	// What is left, row by row.
-one116:
-	TESTQ DX, DX
-	JZ    done119
-	TESTQ CX, CX
-	JZ    oneinorder117
-	MOVQ  rows+8(FP), DI
-	MOVL  (CX), R11
-	IMULQ stride+32(FP), R11
-	ADDQ  DI, R11
-	ADDQ  $0x04, CX
-	JMP   oneready118
+	// Rows in order.
+inorder150:
+	MOVQ  rows+8(FP), R12
+	TESTQ BX, BX
+	JZ    over162
+	MOVQ  BX, R8
+	IMULQ DI, R8
+	MOVQ  R12, R9
+	LEAQ  (R9)(R8*1), R10
+	LEAQ  (R10)(R8*1), R11
+	LEAQ  (R11)(R8*1), R12
 
-oneinorder117:
-	ADDQ stride+32(FP), R11
-
-oneready118:
+quarters161:
 	VPXOR Y4, Y4, Y4
 	VPXOR Y5, Y5, Y5
-	MOVQ  $0x00000040, DI
-	CMPQ  DI, SI
-	JG    over128
+	VPXOR Y6, Y6, Y6
+	VPXOR Y7, Y7, Y7
+	MOVQ  $0x00000020, R8
+	CMPQ  R8, DI
+	JG    over163
 
-loop127:
-	VMOVUPS -64(AX)(DI*1), Y6
-	VPXOR   -64(R11)(DI*1), Y6, Y6
+loop164:
+	VMOVUPS -32(AX)(R8*1), Y8
+	VPXOR   -32(R9)(R8*1), Y8, Y9
+	VPAND   Y1, Y9, Y10
+	VPSRLW  $0x04, Y9, Y9
+	VPAND   Y1, Y9, Y9
+	VPSHUFB Y10, Y2, Y10
+	VPSHUFB Y9, Y2, Y9
+	VPADDB  Y10, Y9, Y9
+	VPSADBW Y3, Y9, Y9
+	VPADDD  Y9, Y4, Y4
+	VPXOR   -32(R10)(R8*1), Y8, Y9
+	VPAND   Y1, Y9, Y10
+	VPSRLW  $0x04, Y9, Y9
+	VPAND   Y1, Y9, Y9
+	VPSHUFB Y10, Y2, Y10
+	VPSHUFB Y9, Y2, Y9
+	VPADDB  Y10, Y9, Y9
+	VPSADBW Y3, Y9, Y9
+	VPADDD  Y9, Y5, Y5
+	VPXOR   -32(R11)(R8*1), Y8, Y9
+	VPAND   Y1, Y9, Y10
+	VPSRLW  $0x04, Y9, Y9
+	VPAND   Y1, Y9, Y9
+	VPSHUFB Y10, Y2, Y10
+	VPSHUFB Y9, Y2, Y9
+	VPADDB  Y10, Y9, Y9
+	VPSADBW Y3, Y9, Y9
+	VPADDD  Y9, Y6, Y6
+	VPXOR   -32(R12)(R8*1), Y8, Y8
+	VPAND   Y1, Y8, Y9
+	VPSRLW  $0x04, Y8, Y8
+	VPAND   Y1, Y8, Y8
+	VPSHUFB Y9, Y2, Y9
+	VPSHUFB Y8, Y2, Y8
+	VPADDB  Y9, Y8, Y8
+	VPSADBW Y3, Y8, Y8
+	VPADDD  Y8, Y7, Y7
+	ADDQ    $+32, R8
+	CMPQ    R8, DI
+	JLE     loop164
+
+over163:
+	SUBQ       $+32, R8
+	CMPQ       R8, DI
+	JGE        whole165
+	VMASKMOVPS (AX)(R8*1), Y0, Y8
+	VMASKMOVPS (R9)(R8*1), Y0, Y9
+	VPXOR      Y9, Y8, Y9
+	VPAND      Y1, Y9, Y10
+	VPSRLW     $0x04, Y9, Y9
+	VPAND      Y1, Y9, Y9
+	VPSHUFB    Y10, Y2, Y10
+	VPSHUFB    Y9, Y2, Y9
+	VPADDB     Y10, Y9, Y9
+	VPSADBW    Y3, Y9, Y9
+	VPADDD     Y9, Y4, Y4
+	VMASKMOVPS (R10)(R8*1), Y0, Y9
+	VPXOR      Y9, Y8, Y9
+	VPAND      Y1, Y9, Y10
+	VPSRLW     $0x04, Y9, Y9
+	VPAND      Y1, Y9, Y9
+	VPSHUFB    Y10, Y2, Y10
+	VPSHUFB    Y9, Y2, Y9
+	VPADDB     Y10, Y9, Y9
+	VPSADBW    Y3, Y9, Y9
+	VPADDD     Y9, Y5, Y5
+	VMASKMOVPS (R11)(R8*1), Y0, Y9
+	VPXOR      Y9, Y8, Y9
+	VPAND      Y1, Y9, Y10
+	VPSRLW     $0x04, Y9, Y9
+	VPAND      Y1, Y9, Y9
+	VPSHUFB    Y10, Y2, Y10
+	VPSHUFB    Y9, Y2, Y9
+	VPADDB     Y10, Y9, Y9
+	VPSADBW    Y3, Y9, Y9
+	VPADDD     Y9, Y6, Y6
+	VMASKMOVPS (R12)(R8*1), Y0, Y9
+	VPXOR      Y9, Y8, Y8
+	VPAND      Y1, Y8, Y9
+	VPSRLW     $0x04, Y8, Y8
+	VPAND      Y1, Y8, Y8
+	VPSHUFB    Y9, Y2, Y9
+	VPSHUFB    Y8, Y2, Y8
+	VPADDB     Y9, Y8, Y8
+	VPSADBW    Y3, Y8, Y8
+	VPADDD     Y8, Y7, Y7
+
+whole165:
+	VPHADDD      Y5, Y4, Y4
+	VPHADDD      Y7, Y6, Y5
+	VPHADDD      Y5, Y4, Y4
+	VEXTRACTI128 $0x01, Y4, X5
+	VPADDD       X5, X4, X5
+	VMOVD        X5, (DX)
+	VPEXTRD      $0x01, X5, (DX)(SI*1)
+	VPEXTRD      $0x02, X5, (DX)(SI*2)
+	LEAQ         (SI)(SI*2), R8
+	VPEXTRD      $0x03, X5, (DX)(R8*1)
+	ADDQ         $0x04, DX
+	ADDQ         DI, R9
+	ADDQ         DI, R10
+	ADDQ         DI, R11
+	ADDQ         DI, R12
+	DECQ         BX
+	JNZ          quarters161
+	LEAQ         (SI)(SI*2), R8
+	ADDQ         R8, DX
+
+over162:
+	SUBQ DI, R12
+
+	// What is left, row by row.
+one151:
+	MOVQ n+24(FP), BX
+	ANDQ $0x03, BX
+
+again166:
+	JZ    done154
+	TESTQ CX, CX
+	JZ    oneinorder152
+	MOVL  (CX), R12
+	IMULQ stride+32(FP), R12
+	ADDQ  rows+8(FP), R12
+	ADDQ  $0x04, CX
+	JMP   oneready153
+
+oneinorder152:
+	ADDQ stride+32(FP), R12
+
+oneready153:
+	VPXOR Y4, Y4, Y4
+	VPXOR Y5, Y5, Y5
+	MOVQ  $0x00000040, R8
+	CMPQ  R8, DI
+	JG    over167
+
+loop168:
+	VMOVUPS -64(AX)(R8*1), Y6
+	VPXOR   -64(R12)(R8*1), Y6, Y6
 	VPAND   Y1, Y6, Y7
 	VPSRLW  $0x04, Y6, Y6
 	VPAND   Y1, Y6, Y6
@@ -2248,8 +3207,8 @@ loop127:
 	VPADDB  Y7, Y6, Y6
 	VPSADBW Y3, Y6, Y6
 	VPADDD  Y6, Y4, Y4
-	VMOVUPS -32(AX)(DI*1), Y6
-	VPXOR   -32(R11)(DI*1), Y6, Y6
+	VMOVUPS -32(AX)(R8*1), Y6
+	VPXOR   -32(R12)(R8*1), Y6, Y6
 	VPAND   Y1, Y6, Y7
 	VPSRLW  $0x04, Y6, Y6
 	VPAND   Y1, Y6, Y6
@@ -2258,19 +3217,19 @@ loop127:
 	VPADDB  Y7, Y6, Y6
 	VPSADBW Y3, Y6, Y6
 	VPADDD  Y6, Y5, Y5
-	ADDQ    $+64, DI
-	CMPQ    DI, SI
-	JLE     loop127
+	ADDQ    $+64, R8
+	CMPQ    R8, DI
+	JLE     loop168
 
-over128:
-	SUBQ $+64, DI
+over167:
+	SUBQ $+64, R8
 
-chunk129:
-	ADDQ    $+32, DI
-	CMPQ    DI, SI
-	JG      chunks130
-	VMOVUPS -32(AX)(DI*1), Y6
-	VPXOR   -32(R11)(DI*1), Y6, Y6
+chunk169:
+	ADDQ    $+32, R8
+	CMPQ    R8, DI
+	JG      chunks170
+	VMOVUPS -32(AX)(R8*1), Y6
+	VPXOR   -32(R12)(R8*1), Y6, Y6
 	VPAND   Y1, Y6, Y7
 	VPSRLW  $0x04, Y6, Y6
 	VPAND   Y1, Y6, Y6
@@ -2279,14 +3238,14 @@ chunk129:
 	VPADDB  Y7, Y6, Y6
 	VPSADBW Y3, Y6, Y6
 	VPADDD  Y6, Y4, Y4
-	JMP     chunk129
+	JMP     chunk169
 
-chunks130:
-	SUBQ       $+32, DI
-	CMPQ       DI, SI
-	JGE        whole131
-	VMASKMOVPS (AX)(DI*1), Y0, Y6
-	VMASKMOVPS (R11)(DI*1), Y0, Y7
+chunks170:
+	SUBQ       $+32, R8
+	CMPQ       R8, DI
+	JGE        whole171
+	VMASKMOVPS (AX)(R8*1), Y0, Y6
+	VMASKMOVPS (R12)(R8*1), Y0, Y7
 	VPXOR      Y7, Y6, Y6
 	VPAND      Y1, Y6, Y7
 	VPSRLW     $0x04, Y6, Y6
@@ -2297,99 +3256,88 @@ chunks130:
 	VPSADBW    Y3, Y6, Y6
 	VPADDD     Y6, Y5, Y5
 
-whole131:
+whole171:
 	VPADDD       Y5, Y4, Y4
 	VEXTRACTI128 $0x01, Y4, X5
 	VPADDD       X5, X4, X5
 	VPHADDD      X5, X5, X5
 	VPHADDD      X5, X5, X5
-	VMOVD        X5, (BX)
-	ADDQ         $0x04, BX
-	DECQ         DX
-	JMP          one116
+	VMOVD        X5, (DX)
+	ADDQ         $0x04, DX
+	DECQ         BX
+	JMP          again166
 
-done119:
+done154:
 	VZEROUPPER
 	RET
 
 // func overlapAVX2(query *byte, rows *byte, ids *uint32, n int, stride int, out *uint32)
 // Requires: AVX, AVX2, MMX+
-TEXT ·overlapAVX2(SB), $0-48
+TEXT ·overlapAVX2(SB), $8-48
 	MOVQ           query+0(FP), AX
 	MOVQ           ids+16(FP), CX
-	MOVQ           n+24(FP), DX
-	MOVQ           out+40(FP), BX
-	MOVQ           stride+32(FP), SI
-	MOVQ           SI, DI
-	SHRQ           $0x02, DI
-	ANDQ           $0x07, DI
-	LEAQ           lanes<>+64(SB), R8
-	NEGQ           DI
-	VMOVDQU        (R8)(DI*4), Y0
+	MOVQ           out+40(FP), DX
+	MOVQ           stride+32(FP), DI
+	MOVQ           DI, BX
+	SHRQ           $0x02, BX
+	ANDQ           $0x07, BX
+	LEAQ           lanes<>+64(SB), SI
+	NEGQ           BX
+	VMOVDQU        (SI)(BX*4), Y0
 	VBROADCASTI128 fifteen<>+0(SB), Y1
 	VBROADCASTI128 counts<>+0(SB), Y2
 	VPXOR          Y3, Y3, Y3
-	MOVQ           rows+8(FP), R11
-	SUBQ           SI, R11
+	MOVQ           n+24(FP), BX
+	SHRQ           $0x02, BX
+	MOVQ           BX, SI
+	SHLQ           $0x02, SI
+	TESTQ          CX, CX
+	JZ             inorder175
 
-	// Four rows at once.
-four132:
-	CMPQ  DX, $0x04
-	JL    one135
-	TESTQ CX, CX
-	JZ    inorder133
-	MOVQ  rows+8(FP), DI
-	MOVL  (CX), R8
-	IMULQ stride+32(FP), R8
-	ADDQ  DI, R8
-	MOVL  4(CX), R9
+	// Rows of the list.
+	TESTQ BX, BX
+	JZ    one176
+
+quarters172:
+	MOVL  (CX), R9
 	IMULQ stride+32(FP), R9
-	ADDQ  DI, R9
-	MOVL  8(CX), R10
+	ADDQ  rows+8(FP), R9
+	MOVL  (CX)(SI*1), R10
 	IMULQ stride+32(FP), R10
-	ADDQ  DI, R10
-	MOVL  12(CX), R11
+	ADDQ  rows+8(FP), R10
+	MOVL  (CX)(SI*2), R11
 	IMULQ stride+32(FP), R11
-	ADDQ  DI, R11
-	CMPQ  stride+32(FP), $0x00000400
-	JL    ready134
-	MOVQ  R8, R12
-	MOVQ  R9, R13
-	MOVQ  R10, R14
-	MOVQ  R11, R15
-	CMPQ  DX, $+5
-	JL    asked140
-	MOVL  16(CX), R12
+	ADDQ  rows+8(FP), R11
+	LEAQ  (SI)(SI*2), R8
+	MOVL  (CX)(R8*1), R12
 	IMULQ stride+32(FP), R12
-	ADDQ  DI, R12
-	CMPQ  DX, $+6
-	JL    asked140
-	MOVL  20(CX), R13
+	ADDQ  rows+8(FP), R12
+	CMPQ  stride+32(FP), $0x00000400
+	JL    ready173
+	CMPQ  BX, $0x01
+	JE    ready173
+	MOVL  4(CX), R13
 	IMULQ stride+32(FP), R13
-	ADDQ  DI, R13
-	CMPQ  DX, $+7
-	JL    asked140
-	MOVL  24(CX), R14
+	ADDQ  rows+8(FP), R13
+	MOVL  4(CX)(SI*1), R14
 	IMULQ stride+32(FP), R14
-	ADDQ  DI, R14
-	CMPQ  DX, $+8
-	JL    asked140
-	MOVL  28(CX), R15
+	ADDQ  rows+8(FP), R14
+	MOVL  4(CX)(SI*2), R15
 	IMULQ stride+32(FP), R15
-	ADDQ  DI, R15
-
-asked140:
+	ADDQ  rows+8(FP), R15
+	LEAQ  (SI)(SI*2), R8
+	MOVL  4(CX)(R8*1), BP
+	IMULQ stride+32(FP), BP
+	ADDQ  rows+8(FP), BP
 	VPXOR Y4, Y4, Y4
 	VPXOR Y5, Y5, Y5
 	VPXOR Y6, Y6, Y6
 	VPXOR Y7, Y7, Y7
-	MOVQ  $0x00000020, DI
-	CMPQ  DI, SI
-	JG    over142
+	MOVQ  $0x00000020, R8
 
-loop141:
-	VMOVUPS    -32(AX)(DI*1), Y8
-	VPAND      -32(R8)(DI*1), Y8, Y9
+asking181:
+	VMOVUPS    -32(AX)(R8*1), Y8
+	VPAND      -32(R9)(R8*1), Y8, Y9
 	VPAND      Y1, Y9, Y10
 	VPSRLW     $0x04, Y9, Y9
 	VPAND      Y1, Y9, Y9
@@ -2398,7 +3346,7 @@ loop141:
 	VPADDB     Y10, Y9, Y9
 	VPSADBW    Y3, Y9, Y9
 	VPADDD     Y9, Y4, Y4
-	VPAND      -32(R9)(DI*1), Y8, Y9
+	VPAND      -32(R10)(R8*1), Y8, Y9
 	VPAND      Y1, Y9, Y10
 	VPSRLW     $0x04, Y9, Y9
 	VPAND      Y1, Y9, Y9
@@ -2407,7 +3355,7 @@ loop141:
 	VPADDB     Y10, Y9, Y9
 	VPSADBW    Y3, Y9, Y9
 	VPADDD     Y9, Y5, Y5
-	VPAND      -32(R10)(DI*1), Y8, Y9
+	VPAND      -32(R11)(R8*1), Y8, Y9
 	VPAND      Y1, Y9, Y10
 	VPSRLW     $0x04, Y9, Y9
 	VPAND      Y1, Y9, Y9
@@ -2416,7 +3364,7 @@ loop141:
 	VPADDB     Y10, Y9, Y9
 	VPSADBW    Y3, Y9, Y9
 	VPADDD     Y9, Y6, Y6
-	VPAND      -32(R11)(DI*1), Y8, Y8
+	VPAND      -32(R12)(R8*1), Y8, Y8
 	VPAND      Y1, Y8, Y9
 	VPSRLW     $0x04, Y8, Y8
 	VPAND      Y1, Y8, Y8
@@ -2425,39 +3373,17 @@ loop141:
 	VPADDB     Y9, Y8, Y8
 	VPSADBW    Y3, Y8, Y8
 	VPADDD     Y8, Y7, Y7
-	PREFETCHT0 -32(R12)(DI*1)
-	PREFETCHT0 -32(R13)(DI*1)
-	PREFETCHT0 -32(R14)(DI*1)
-	PREFETCHT0 -32(R15)(DI*1)
-	ADDQ       $+32, DI
-	CMPQ       DI, SI
-	JLE        loop141
+	PREFETCHT0 -32(R13)(R8*1)
+	PREFETCHT0 -32(R14)(R8*1)
+	PREFETCHT0 -32(R15)(R8*1)
+	PREFETCHT0 -32(BP)(R8*1)
+	ADDQ       $+32, R8
+	CMPQ       R8, $0x00000200
+	JLE        asking181
 
-over142:
-	SUBQ $+32, DI
-	JMP  summed139
-
-inorder133:
-	ADDQ stride+32(FP), R11
-	MOVQ R11, R8
-	ADDQ stride+32(FP), R11
-	MOVQ R11, R9
-	ADDQ stride+32(FP), R11
-	MOVQ R11, R10
-	ADDQ stride+32(FP), R11
-
-ready134:
-	VPXOR Y4, Y4, Y4
-	VPXOR Y5, Y5, Y5
-	VPXOR Y6, Y6, Y6
-	VPXOR Y7, Y7, Y7
-	MOVQ  $0x00000020, DI
-	CMPQ  DI, SI
-	JG    over144
-
-loop143:
-	VMOVUPS -32(AX)(DI*1), Y8
-	VPAND   -32(R8)(DI*1), Y8, Y9
+loop182:
+	VMOVUPS -32(AX)(R8*1), Y8
+	VPAND   -32(R9)(R8*1), Y8, Y9
 	VPAND   Y1, Y9, Y10
 	VPSRLW  $0x04, Y9, Y9
 	VPAND   Y1, Y9, Y9
@@ -2466,7 +3392,7 @@ loop143:
 	VPADDB  Y10, Y9, Y9
 	VPSADBW Y3, Y9, Y9
 	VPADDD  Y9, Y4, Y4
-	VPAND   -32(R9)(DI*1), Y8, Y9
+	VPAND   -32(R10)(R8*1), Y8, Y9
 	VPAND   Y1, Y9, Y10
 	VPSRLW  $0x04, Y9, Y9
 	VPAND   Y1, Y9, Y9
@@ -2475,7 +3401,7 @@ loop143:
 	VPADDB  Y10, Y9, Y9
 	VPSADBW Y3, Y9, Y9
 	VPADDD  Y9, Y5, Y5
-	VPAND   -32(R10)(DI*1), Y8, Y9
+	VPAND   -32(R11)(R8*1), Y8, Y9
 	VPAND   Y1, Y9, Y10
 	VPSRLW  $0x04, Y9, Y9
 	VPAND   Y1, Y9, Y9
@@ -2484,7 +3410,7 @@ loop143:
 	VPADDB  Y10, Y9, Y9
 	VPSADBW Y3, Y9, Y9
 	VPADDD  Y9, Y6, Y6
-	VPAND   -32(R11)(DI*1), Y8, Y8
+	VPAND   -32(R12)(R8*1), Y8, Y8
 	VPAND   Y1, Y8, Y9
 	VPSRLW  $0x04, Y8, Y8
 	VPAND   Y1, Y8, Y8
@@ -2493,18 +3419,71 @@ loop143:
 	VPADDB  Y9, Y8, Y8
 	VPSADBW Y3, Y8, Y8
 	VPADDD  Y8, Y7, Y7
-	ADDQ    $+32, DI
-	CMPQ    DI, SI
-	JLE     loop143
+	ADDQ    $+32, R8
+	CMPQ    R8, DI
+	JLE     loop182
+	SUBQ    $+32, R8
+	JMP     summed174
 
-over144:
-	SUBQ $+32, DI
+ready173:
+	VPXOR Y4, Y4, Y4
+	VPXOR Y5, Y5, Y5
+	VPXOR Y6, Y6, Y6
+	VPXOR Y7, Y7, Y7
+	MOVQ  $0x00000020, R8
+	CMPQ  R8, DI
+	JG    over183
 
-summed139:
-	CMPQ       DI, SI
-	JGE        whole145
-	VMASKMOVPS (AX)(DI*1), Y0, Y8
-	VMASKMOVPS (R8)(DI*1), Y0, Y9
+loop184:
+	VMOVUPS -32(AX)(R8*1), Y8
+	VPAND   -32(R9)(R8*1), Y8, Y9
+	VPAND   Y1, Y9, Y10
+	VPSRLW  $0x04, Y9, Y9
+	VPAND   Y1, Y9, Y9
+	VPSHUFB Y10, Y2, Y10
+	VPSHUFB Y9, Y2, Y9
+	VPADDB  Y10, Y9, Y9
+	VPSADBW Y3, Y9, Y9
+	VPADDD  Y9, Y4, Y4
+	VPAND   -32(R10)(R8*1), Y8, Y9
+	VPAND   Y1, Y9, Y10
+	VPSRLW  $0x04, Y9, Y9
+	VPAND   Y1, Y9, Y9
+	VPSHUFB Y10, Y2, Y10
+	VPSHUFB Y9, Y2, Y9
+	VPADDB  Y10, Y9, Y9
+	VPSADBW Y3, Y9, Y9
+	VPADDD  Y9, Y5, Y5
+	VPAND   -32(R11)(R8*1), Y8, Y9
+	VPAND   Y1, Y9, Y10
+	VPSRLW  $0x04, Y9, Y9
+	VPAND   Y1, Y9, Y9
+	VPSHUFB Y10, Y2, Y10
+	VPSHUFB Y9, Y2, Y9
+	VPADDB  Y10, Y9, Y9
+	VPSADBW Y3, Y9, Y9
+	VPADDD  Y9, Y6, Y6
+	VPAND   -32(R12)(R8*1), Y8, Y8
+	VPAND   Y1, Y8, Y9
+	VPSRLW  $0x04, Y8, Y8
+	VPAND   Y1, Y8, Y8
+	VPSHUFB Y9, Y2, Y9
+	VPSHUFB Y8, Y2, Y8
+	VPADDB  Y9, Y8, Y8
+	VPSADBW Y3, Y8, Y8
+	VPADDD  Y8, Y7, Y7
+	ADDQ    $+32, R8
+	CMPQ    R8, DI
+	JLE     loop184
+
+over183:
+	SUBQ $+32, R8
+
+summed174:
+	CMPQ       R8, DI
+	JGE        whole185
+	VMASKMOVPS (AX)(R8*1), Y0, Y8
+	VMASKMOVPS (R9)(R8*1), Y0, Y9
 	VPAND      Y9, Y8, Y9
 	VPAND      Y1, Y9, Y10
 	VPSRLW     $0x04, Y9, Y9
@@ -2514,7 +3493,7 @@ summed139:
 	VPADDB     Y10, Y9, Y9
 	VPSADBW    Y3, Y9, Y9
 	VPADDD     Y9, Y4, Y4
-	VMASKMOVPS (R9)(DI*1), Y0, Y9
+	VMASKMOVPS (R10)(R8*1), Y0, Y9
 	VPAND      Y9, Y8, Y9
 	VPAND      Y1, Y9, Y10
 	VPSRLW     $0x04, Y9, Y9
@@ -2524,7 +3503,7 @@ summed139:
 	VPADDB     Y10, Y9, Y9
 	VPSADBW    Y3, Y9, Y9
 	VPADDD     Y9, Y5, Y5
-	VMASKMOVPS (R10)(DI*1), Y0, Y9
+	VMASKMOVPS (R11)(R8*1), Y0, Y9
 	VPAND      Y9, Y8, Y9
 	VPAND      Y1, Y9, Y10
 	VPSRLW     $0x04, Y9, Y9
@@ -2534,7 +3513,7 @@ summed139:
 	VPADDB     Y10, Y9, Y9
 	VPSADBW    Y3, Y9, Y9
 	VPADDD     Y9, Y6, Y6
-	VMASKMOVPS (R11)(DI*1), Y0, Y9
+	VMASKMOVPS (R12)(R8*1), Y0, Y9
 	VPAND      Y9, Y8, Y8
 	VPAND      Y1, Y8, Y9
 	VPSRLW     $0x04, Y8, Y8
@@ -2545,46 +3524,187 @@ summed139:
 	VPSADBW    Y3, Y8, Y8
 	VPADDD     Y8, Y7, Y7
 
-whole145:
+whole185:
 	VPHADDD      Y5, Y4, Y4
 	VPHADDD      Y7, Y6, Y5
 	VPHADDD      Y5, Y4, Y4
 	VEXTRACTI128 $0x01, Y4, X5
 	VPADDD       X5, X4, X5
-	VMOVDQU      X5, (BX)
-	ADDQ         $0x10, BX
-	SUBQ         $0x04, DX
-	TESTQ        CX, CX
-	JZ           four132
-	ADDQ         $0x10, CX
-	JMP          four132
+	VMOVD        X5, (DX)
+	VPEXTRD      $0x01, X5, (DX)(SI*1)
+	VPEXTRD      $0x02, X5, (DX)(SI*2)
+	LEAQ         (SI)(SI*2), R8
+	VPEXTRD      $0x03, X5, (DX)(R8*1)
+	ADDQ         $0x04, DX
+	ADDQ         $0x04, CX
+	DECQ         BX
+	JNZ          quarters172
+	LEAQ         (SI)(SI*2), R8
+	ADDQ         R8, CX
+	ADDQ         R8, DX
+	JMP          one176
 
-	// What is left, row by row.
-one135:
-	TESTQ DX, DX
-	JZ    done138
-	TESTQ CX, CX
-	JZ    oneinorder136
-	MOVQ  rows+8(FP), DI
-	MOVL  (CX), R11
-	IMULQ stride+32(FP), R11
-	ADDQ  DI, R11
-	ADDQ  $0x04, CX
-	JMP   oneready137
+	// Rows in order.
+inorder175:
+	MOVQ  rows+8(FP), R12
+	TESTQ BX, BX
+	JZ    over187
+	MOVQ  BX, R8
+	IMULQ DI, R8
+	MOVQ  R12, R9
+	LEAQ  (R9)(R8*1), R10
+	LEAQ  (R10)(R8*1), R11
+	LEAQ  (R11)(R8*1), R12
 
-oneinorder136:
-	ADDQ stride+32(FP), R11
-
-oneready137:
+quarters186:
 	VPXOR Y4, Y4, Y4
 	VPXOR Y5, Y5, Y5
-	MOVQ  $0x00000040, DI
-	CMPQ  DI, SI
-	JG    over147
+	VPXOR Y6, Y6, Y6
+	VPXOR Y7, Y7, Y7
+	MOVQ  $0x00000020, R8
+	CMPQ  R8, DI
+	JG    over188
 
-loop146:
-	VMOVUPS -64(AX)(DI*1), Y6
-	VPAND   -64(R11)(DI*1), Y6, Y6
+loop189:
+	VMOVUPS -32(AX)(R8*1), Y8
+	VPAND   -32(R9)(R8*1), Y8, Y9
+	VPAND   Y1, Y9, Y10
+	VPSRLW  $0x04, Y9, Y9
+	VPAND   Y1, Y9, Y9
+	VPSHUFB Y10, Y2, Y10
+	VPSHUFB Y9, Y2, Y9
+	VPADDB  Y10, Y9, Y9
+	VPSADBW Y3, Y9, Y9
+	VPADDD  Y9, Y4, Y4
+	VPAND   -32(R10)(R8*1), Y8, Y9
+	VPAND   Y1, Y9, Y10
+	VPSRLW  $0x04, Y9, Y9
+	VPAND   Y1, Y9, Y9
+	VPSHUFB Y10, Y2, Y10
+	VPSHUFB Y9, Y2, Y9
+	VPADDB  Y10, Y9, Y9
+	VPSADBW Y3, Y9, Y9
+	VPADDD  Y9, Y5, Y5
+	VPAND   -32(R11)(R8*1), Y8, Y9
+	VPAND   Y1, Y9, Y10
+	VPSRLW  $0x04, Y9, Y9
+	VPAND   Y1, Y9, Y9
+	VPSHUFB Y10, Y2, Y10
+	VPSHUFB Y9, Y2, Y9
+	VPADDB  Y10, Y9, Y9
+	VPSADBW Y3, Y9, Y9
+	VPADDD  Y9, Y6, Y6
+	VPAND   -32(R12)(R8*1), Y8, Y8
+	VPAND   Y1, Y8, Y9
+	VPSRLW  $0x04, Y8, Y8
+	VPAND   Y1, Y8, Y8
+	VPSHUFB Y9, Y2, Y9
+	VPSHUFB Y8, Y2, Y8
+	VPADDB  Y9, Y8, Y8
+	VPSADBW Y3, Y8, Y8
+	VPADDD  Y8, Y7, Y7
+	ADDQ    $+32, R8
+	CMPQ    R8, DI
+	JLE     loop189
+
+over188:
+	SUBQ       $+32, R8
+	CMPQ       R8, DI
+	JGE        whole190
+	VMASKMOVPS (AX)(R8*1), Y0, Y8
+	VMASKMOVPS (R9)(R8*1), Y0, Y9
+	VPAND      Y9, Y8, Y9
+	VPAND      Y1, Y9, Y10
+	VPSRLW     $0x04, Y9, Y9
+	VPAND      Y1, Y9, Y9
+	VPSHUFB    Y10, Y2, Y10
+	VPSHUFB    Y9, Y2, Y9
+	VPADDB     Y10, Y9, Y9
+	VPSADBW    Y3, Y9, Y9
+	VPADDD     Y9, Y4, Y4
+	VMASKMOVPS (R10)(R8*1), Y0, Y9
+	VPAND      Y9, Y8, Y9
+	VPAND      Y1, Y9, Y10
+	VPSRLW     $0x04, Y9, Y9
+	VPAND      Y1, Y9, Y9
+	VPSHUFB    Y10, Y2, Y10
+	VPSHUFB    Y9, Y2, Y9
+	VPADDB     Y10, Y9, Y9
+	VPSADBW    Y3, Y9, Y9
+	VPADDD     Y9, Y5, Y5
+	VMASKMOVPS (R11)(R8*1), Y0, Y9
+	VPAND      Y9, Y8, Y9
+	VPAND      Y1, Y9, Y10
+	VPSRLW     $0x04, Y9, Y9
+	VPAND      Y1, Y9, Y9
+	VPSHUFB    Y10, Y2, Y10
+	VPSHUFB    Y9, Y2, Y9
+	VPADDB     Y10, Y9, Y9
+	VPSADBW    Y3, Y9, Y9
+	VPADDD     Y9, Y6, Y6
+	VMASKMOVPS (R12)(R8*1), Y0, Y9
+	VPAND      Y9, Y8, Y8
+	VPAND      Y1, Y8, Y9
+	VPSRLW     $0x04, Y8, Y8
+	VPAND      Y1, Y8, Y8
+	VPSHUFB    Y9, Y2, Y9
+	VPSHUFB    Y8, Y2, Y8
+	VPADDB     Y9, Y8, Y8
+	VPSADBW    Y3, Y8, Y8
+	VPADDD     Y8, Y7, Y7
+
+whole190:
+	VPHADDD      Y5, Y4, Y4
+	VPHADDD      Y7, Y6, Y5
+	VPHADDD      Y5, Y4, Y4
+	VEXTRACTI128 $0x01, Y4, X5
+	VPADDD       X5, X4, X5
+	VMOVD        X5, (DX)
+	VPEXTRD      $0x01, X5, (DX)(SI*1)
+	VPEXTRD      $0x02, X5, (DX)(SI*2)
+	LEAQ         (SI)(SI*2), R8
+	VPEXTRD      $0x03, X5, (DX)(R8*1)
+	ADDQ         $0x04, DX
+	ADDQ         DI, R9
+	ADDQ         DI, R10
+	ADDQ         DI, R11
+	ADDQ         DI, R12
+	DECQ         BX
+	JNZ          quarters186
+	LEAQ         (SI)(SI*2), R8
+	ADDQ         R8, DX
+
+over187:
+	SUBQ DI, R12
+
+	// What is left, row by row.
+one176:
+	MOVQ n+24(FP), BX
+	ANDQ $0x03, BX
+
+again191:
+	JZ    done179
+	TESTQ CX, CX
+	JZ    oneinorder177
+	MOVL  (CX), R12
+	IMULQ stride+32(FP), R12
+	ADDQ  rows+8(FP), R12
+	ADDQ  $0x04, CX
+	JMP   oneready178
+
+oneinorder177:
+	ADDQ stride+32(FP), R12
+
+oneready178:
+	VPXOR Y4, Y4, Y4
+	VPXOR Y5, Y5, Y5
+	MOVQ  $0x00000040, R8
+	CMPQ  R8, DI
+	JG    over192
+
+loop193:
+	VMOVUPS -64(AX)(R8*1), Y6
+	VPAND   -64(R12)(R8*1), Y6, Y6
 	VPAND   Y1, Y6, Y7
 	VPSRLW  $0x04, Y6, Y6
 	VPAND   Y1, Y6, Y6
@@ -2593,8 +3713,8 @@ loop146:
 	VPADDB  Y7, Y6, Y6
 	VPSADBW Y3, Y6, Y6
 	VPADDD  Y6, Y4, Y4
-	VMOVUPS -32(AX)(DI*1), Y6
-	VPAND   -32(R11)(DI*1), Y6, Y6
+	VMOVUPS -32(AX)(R8*1), Y6
+	VPAND   -32(R12)(R8*1), Y6, Y6
 	VPAND   Y1, Y6, Y7
 	VPSRLW  $0x04, Y6, Y6
 	VPAND   Y1, Y6, Y6
@@ -2603,19 +3723,19 @@ loop146:
 	VPADDB  Y7, Y6, Y6
 	VPSADBW Y3, Y6, Y6
 	VPADDD  Y6, Y5, Y5
-	ADDQ    $+64, DI
-	CMPQ    DI, SI
-	JLE     loop146
+	ADDQ    $+64, R8
+	CMPQ    R8, DI
+	JLE     loop193
 
-over147:
-	SUBQ $+64, DI
+over192:
+	SUBQ $+64, R8
 
-chunk148:
-	ADDQ    $+32, DI
-	CMPQ    DI, SI
-	JG      chunks149
-	VMOVUPS -32(AX)(DI*1), Y6
-	VPAND   -32(R11)(DI*1), Y6, Y6
+chunk194:
+	ADDQ    $+32, R8
+	CMPQ    R8, DI
+	JG      chunks195
+	VMOVUPS -32(AX)(R8*1), Y6
+	VPAND   -32(R12)(R8*1), Y6, Y6
 	VPAND   Y1, Y6, Y7
 	VPSRLW  $0x04, Y6, Y6
 	VPAND   Y1, Y6, Y6
@@ -2624,14 +3744,14 @@ chunk148:
 	VPADDB  Y7, Y6, Y6
 	VPSADBW Y3, Y6, Y6
 	VPADDD  Y6, Y4, Y4
-	JMP     chunk148
+	JMP     chunk194
 
-chunks149:
-	SUBQ       $+32, DI
-	CMPQ       DI, SI
-	JGE        whole150
-	VMASKMOVPS (AX)(DI*1), Y0, Y6
-	VMASKMOVPS (R11)(DI*1), Y0, Y7
+chunks195:
+	SUBQ       $+32, R8
+	CMPQ       R8, DI
+	JGE        whole196
+	VMASKMOVPS (AX)(R8*1), Y0, Y6
+	VMASKMOVPS (R12)(R8*1), Y0, Y7
 	VPAND      Y7, Y6, Y6
 	VPAND      Y1, Y6, Y7
 	VPSRLW     $0x04, Y6, Y6
@@ -2642,17 +3762,17 @@ chunks149:
 	VPSADBW    Y3, Y6, Y6
 	VPADDD     Y6, Y5, Y5
 
-whole150:
+whole196:
 	VPADDD       Y5, Y4, Y4
 	VEXTRACTI128 $0x01, Y4, X5
 	VPADDD       X5, X4, X5
 	VPHADDD      X5, X5, X5
 	VPHADDD      X5, X5, X5
-	VMOVD        X5, (BX)
-	ADDQ         $0x04, BX
-	DECQ         DX
-	JMP          one135
+	VMOVD        X5, (DX)
+	ADDQ         $0x04, DX
+	DECQ         BX
+	JMP          again191
 
-done138:
+done179:
 	VZEROUPPER
 	RET

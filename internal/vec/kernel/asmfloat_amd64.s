@@ -20,69 +20,60 @@ GLOBL lanes<>(SB), RODATA|NOPTR, $96
 
 // func l2AVX512(query *float32, rows *float32, ids *uint32, n int, stride int, out *float32)
 // Requires: AVX, AVX512F, MMX+
-TEXT ·l2AVX512(SB), $0-48
+TEXT ·l2AVX512(SB), $8-48
 	MOVQ  query+0(FP), AX
 	MOVQ  ids+16(FP), CX
-	MOVQ  n+24(FP), DX
-	MOVQ  out+40(FP), BX
-	MOVQ  stride+32(FP), SI
-	MOVQ  SI, DI
-	SHRQ  $0x02, DI
-	ANDQ  $0x0f, DI
-	XORQ  R8, R8
-	BTSQ  DI, R8
-	DECQ  R8
-	KMOVW R8, K1
-	MOVQ  rows+8(FP), R11
-	SUBQ  SI, R11
-
-	// Four rows at once.
-four1:
-	CMPQ  DX, $0x04
-	JL    one4
+	MOVQ  out+40(FP), DX
+	MOVQ  stride+32(FP), DI
+	MOVQ  DI, BX
+	SHRQ  $0x02, BX
+	ANDQ  $0x0f, BX
+	XORQ  SI, SI
+	BTSQ  BX, SI
+	DECQ  SI
+	KMOVW SI, K1
+	MOVQ  n+24(FP), BX
+	SHRQ  $0x02, BX
+	MOVQ  BX, SI
+	SHLQ  $0x02, SI
 	TESTQ CX, CX
-	JZ    inorder2
-	MOVQ  rows+8(FP), DI
-	MOVL  (CX), R8
-	IMULQ stride+32(FP), R8
-	ADDQ  DI, R8
-	MOVL  4(CX), R9
-	IMULQ stride+32(FP), R9
-	ADDQ  DI, R9
-	MOVL  8(CX), R10
-	IMULQ stride+32(FP), R10
-	ADDQ  DI, R10
-	MOVL  12(CX), R11
-	IMULQ stride+32(FP), R11
-	ADDQ  DI, R11
-	CMPQ  stride+32(FP), $0x00000400
-	JL    ready3
-	MOVQ  R8, R12
-	MOVQ  R9, R13
-	MOVQ  R10, R14
-	MOVQ  R11, R15
-	CMPQ  DX, $+5
-	JL    asked9
-	MOVL  16(CX), R12
-	IMULQ stride+32(FP), R12
-	ADDQ  DI, R12
-	CMPQ  DX, $+6
-	JL    asked9
-	MOVL  20(CX), R13
-	IMULQ stride+32(FP), R13
-	ADDQ  DI, R13
-	CMPQ  DX, $+7
-	JL    asked9
-	MOVL  24(CX), R14
-	IMULQ stride+32(FP), R14
-	ADDQ  DI, R14
-	CMPQ  DX, $+8
-	JL    asked9
-	MOVL  28(CX), R15
-	IMULQ stride+32(FP), R15
-	ADDQ  DI, R15
+	JZ    inorder4
 
-asked9:
+	// Rows of the list.
+	TESTQ BX, BX
+	JZ    one5
+
+quarters1:
+	MOVL   (CX), R9
+	IMULQ  stride+32(FP), R9
+	ADDQ   rows+8(FP), R9
+	MOVL   (CX)(SI*1), R10
+	IMULQ  stride+32(FP), R10
+	ADDQ   rows+8(FP), R10
+	MOVL   (CX)(SI*2), R11
+	IMULQ  stride+32(FP), R11
+	ADDQ   rows+8(FP), R11
+	LEAQ   (SI)(SI*2), R8
+	MOVL   (CX)(R8*1), R12
+	IMULQ  stride+32(FP), R12
+	ADDQ   rows+8(FP), R12
+	CMPQ   stride+32(FP), $0x00000400
+	JL     ready2
+	CMPQ   BX, $0x01
+	JE     ready2
+	MOVL   4(CX), R13
+	IMULQ  stride+32(FP), R13
+	ADDQ   rows+8(FP), R13
+	MOVL   4(CX)(SI*1), R14
+	IMULQ  stride+32(FP), R14
+	ADDQ   rows+8(FP), R14
+	MOVL   4(CX)(SI*2), R15
+	IMULQ  stride+32(FP), R15
+	ADDQ   rows+8(FP), R15
+	LEAQ   (SI)(SI*2), R8
+	MOVL   4(CX)(R8*1), BP
+	IMULQ  stride+32(FP), BP
+	ADDQ   rows+8(FP), BP
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
@@ -91,55 +82,65 @@ asked9:
 	VPXORD Z5, Z5, Z5
 	VPXORD Z6, Z6, Z6
 	VPXORD Z7, Z7, Z7
-	MOVQ   $0x00000080, DI
-	CMPQ   DI, SI
-	JG     over11
+	MOVQ   $0x00000080, R8
 
-loop10:
-	VMOVUPS     -128(AX)(DI*1), Z8
-	VSUBPS      -128(R8)(DI*1), Z8, Z9
+asking10:
+	VMOVUPS     -128(AX)(R8*1), Z8
+	VSUBPS      -128(R9)(R8*1), Z8, Z9
 	VFMADD231PS Z9, Z9, Z0
-	VSUBPS      -128(R9)(DI*1), Z8, Z9
+	VSUBPS      -128(R10)(R8*1), Z8, Z9
 	VFMADD231PS Z9, Z9, Z2
-	VSUBPS      -128(R10)(DI*1), Z8, Z9
+	VSUBPS      -128(R11)(R8*1), Z8, Z9
 	VFMADD231PS Z9, Z9, Z4
-	VSUBPS      -128(R11)(DI*1), Z8, Z8
+	VSUBPS      -128(R12)(R8*1), Z8, Z8
 	VFMADD231PS Z8, Z8, Z6
-	PREFETCHT0  -128(R12)(DI*1)
-	PREFETCHT0  -128(R13)(DI*1)
-	PREFETCHT0  -128(R14)(DI*1)
-	PREFETCHT0  -128(R15)(DI*1)
-	VMOVUPS     -64(AX)(DI*1), Z8
-	VSUBPS      -64(R8)(DI*1), Z8, Z9
+	PREFETCHT0  -128(R13)(R8*1)
+	PREFETCHT0  -128(R14)(R8*1)
+	PREFETCHT0  -128(R15)(R8*1)
+	PREFETCHT0  -128(BP)(R8*1)
+	VMOVUPS     -64(AX)(R8*1), Z8
+	VSUBPS      -64(R9)(R8*1), Z8, Z9
 	VFMADD231PS Z9, Z9, Z1
-	VSUBPS      -64(R9)(DI*1), Z8, Z9
+	VSUBPS      -64(R10)(R8*1), Z8, Z9
 	VFMADD231PS Z9, Z9, Z3
-	VSUBPS      -64(R10)(DI*1), Z8, Z9
+	VSUBPS      -64(R11)(R8*1), Z8, Z9
 	VFMADD231PS Z9, Z9, Z5
-	VSUBPS      -64(R11)(DI*1), Z8, Z8
+	VSUBPS      -64(R12)(R8*1), Z8, Z8
 	VFMADD231PS Z8, Z8, Z7
-	PREFETCHT0  -64(R12)(DI*1)
-	PREFETCHT0  -64(R13)(DI*1)
-	PREFETCHT0  -64(R14)(DI*1)
-	PREFETCHT0  -64(R15)(DI*1)
-	ADDQ        $+128, DI
-	CMPQ        DI, SI
-	JLE         loop10
+	PREFETCHT0  -64(R13)(R8*1)
+	PREFETCHT0  -64(R14)(R8*1)
+	PREFETCHT0  -64(R15)(R8*1)
+	PREFETCHT0  -64(BP)(R8*1)
+	ADDQ        $+128, R8
+	CMPQ        R8, $0x00000200
+	JLE         asking10
 
-over11:
-	SUBQ $+128, DI
-	JMP  summed8
+loop11:
+	VMOVUPS     -128(AX)(R8*1), Z8
+	VSUBPS      -128(R9)(R8*1), Z8, Z9
+	VFMADD231PS Z9, Z9, Z0
+	VSUBPS      -128(R10)(R8*1), Z8, Z9
+	VFMADD231PS Z9, Z9, Z2
+	VSUBPS      -128(R11)(R8*1), Z8, Z9
+	VFMADD231PS Z9, Z9, Z4
+	VSUBPS      -128(R12)(R8*1), Z8, Z8
+	VFMADD231PS Z8, Z8, Z6
+	VMOVUPS     -64(AX)(R8*1), Z8
+	VSUBPS      -64(R9)(R8*1), Z8, Z9
+	VFMADD231PS Z9, Z9, Z1
+	VSUBPS      -64(R10)(R8*1), Z8, Z9
+	VFMADD231PS Z9, Z9, Z3
+	VSUBPS      -64(R11)(R8*1), Z8, Z9
+	VFMADD231PS Z9, Z9, Z5
+	VSUBPS      -64(R12)(R8*1), Z8, Z8
+	VFMADD231PS Z8, Z8, Z7
+	ADDQ        $+128, R8
+	CMPQ        R8, DI
+	JLE         loop11
+	SUBQ        $+128, R8
+	JMP         summed3
 
-inorder2:
-	ADDQ stride+32(FP), R11
-	MOVQ R11, R8
-	ADDQ stride+32(FP), R11
-	MOVQ R11, R9
-	ADDQ stride+32(FP), R11
-	MOVQ R11, R10
-	ADDQ stride+32(FP), R11
-
-ready3:
+ready2:
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
@@ -148,67 +149,67 @@ ready3:
 	VPXORD Z5, Z5, Z5
 	VPXORD Z6, Z6, Z6
 	VPXORD Z7, Z7, Z7
-	MOVQ   $0x00000080, DI
-	CMPQ   DI, SI
-	JG     over13
+	MOVQ   $0x00000080, R8
+	CMPQ   R8, DI
+	JG     over12
 
-loop12:
-	VMOVUPS     -128(AX)(DI*1), Z8
-	VSUBPS      -128(R8)(DI*1), Z8, Z9
+loop13:
+	VMOVUPS     -128(AX)(R8*1), Z8
+	VSUBPS      -128(R9)(R8*1), Z8, Z9
 	VFMADD231PS Z9, Z9, Z0
-	VSUBPS      -128(R9)(DI*1), Z8, Z9
+	VSUBPS      -128(R10)(R8*1), Z8, Z9
 	VFMADD231PS Z9, Z9, Z2
-	VSUBPS      -128(R10)(DI*1), Z8, Z9
+	VSUBPS      -128(R11)(R8*1), Z8, Z9
 	VFMADD231PS Z9, Z9, Z4
-	VSUBPS      -128(R11)(DI*1), Z8, Z8
+	VSUBPS      -128(R12)(R8*1), Z8, Z8
 	VFMADD231PS Z8, Z8, Z6
-	VMOVUPS     -64(AX)(DI*1), Z8
-	VSUBPS      -64(R8)(DI*1), Z8, Z9
+	VMOVUPS     -64(AX)(R8*1), Z8
+	VSUBPS      -64(R9)(R8*1), Z8, Z9
 	VFMADD231PS Z9, Z9, Z1
-	VSUBPS      -64(R9)(DI*1), Z8, Z9
+	VSUBPS      -64(R10)(R8*1), Z8, Z9
 	VFMADD231PS Z9, Z9, Z3
-	VSUBPS      -64(R10)(DI*1), Z8, Z9
+	VSUBPS      -64(R11)(R8*1), Z8, Z9
 	VFMADD231PS Z9, Z9, Z5
-	VSUBPS      -64(R11)(DI*1), Z8, Z8
+	VSUBPS      -64(R12)(R8*1), Z8, Z8
 	VFMADD231PS Z8, Z8, Z7
-	ADDQ        $+128, DI
-	CMPQ        DI, SI
-	JLE         loop12
+	ADDQ        $+128, R8
+	CMPQ        R8, DI
+	JLE         loop13
 
-over13:
-	SUBQ $+128, DI
+over12:
+	SUBQ $+128, R8
 
-summed8:
+summed3:
 chunk14:
-	ADDQ        $+64, DI
-	CMPQ        DI, SI
+	ADDQ        $+64, R8
+	CMPQ        R8, DI
 	JG          chunks15
-	VMOVUPS     -64(AX)(DI*1), Z8
-	VSUBPS      -64(R8)(DI*1), Z8, Z9
+	VMOVUPS     -64(AX)(R8*1), Z8
+	VSUBPS      -64(R9)(R8*1), Z8, Z9
 	VFMADD231PS Z9, Z9, Z0
-	VSUBPS      -64(R9)(DI*1), Z8, Z9
+	VSUBPS      -64(R10)(R8*1), Z8, Z9
 	VFMADD231PS Z9, Z9, Z2
-	VSUBPS      -64(R10)(DI*1), Z8, Z9
+	VSUBPS      -64(R11)(R8*1), Z8, Z9
 	VFMADD231PS Z9, Z9, Z4
-	VSUBPS      -64(R11)(DI*1), Z8, Z8
+	VSUBPS      -64(R12)(R8*1), Z8, Z8
 	VFMADD231PS Z8, Z8, Z6
 	JMP         chunk14
 
 chunks15:
-	SUBQ        $+64, DI
-	CMPQ        DI, SI
+	SUBQ        $+64, R8
+	CMPQ        R8, DI
 	JGE         whole16
-	VMOVUPS.Z   (AX)(DI*1), K1, Z8
-	VMOVUPS.Z   (R8)(DI*1), K1, Z9
+	VMOVUPS.Z   (AX)(R8*1), K1, Z8
+	VMOVUPS.Z   (R9)(R8*1), K1, Z9
 	VSUBPS      Z9, Z8, Z9
 	VFMADD231PS Z9, Z9, Z1
-	VMOVUPS.Z   (R9)(DI*1), K1, Z9
+	VMOVUPS.Z   (R10)(R8*1), K1, Z9
 	VSUBPS      Z9, Z8, Z9
 	VFMADD231PS Z9, Z9, Z3
-	VMOVUPS.Z   (R10)(DI*1), K1, Z9
+	VMOVUPS.Z   (R11)(R8*1), K1, Z9
 	VSUBPS      Z9, Z8, Z9
 	VFMADD231PS Z9, Z9, Z5
-	VMOVUPS.Z   (R11)(DI*1), K1, Z9
+	VMOVUPS.Z   (R12)(R8*1), K1, Z9
 	VSUBPS      Z9, Z8, Z9
 	VFMADD231PS Z9, Z9, Z7
 
@@ -230,78 +231,206 @@ whole16:
 	VHADDPS       Y1, Y0, Y0
 	VEXTRACTF128  $0x01, Y0, X1
 	VADDPS        X1, X0, X1
-	VMOVDQU       X1, (BX)
-	ADDQ          $0x10, BX
-	SUBQ          $0x04, DX
-	TESTQ         CX, CX
-	JZ            four1
-	ADDQ          $0x10, CX
-	JMP           four1
+	VMOVD         X1, (DX)
+	VPEXTRD       $0x01, X1, (DX)(SI*1)
+	VPEXTRD       $0x02, X1, (DX)(SI*2)
+	LEAQ          (SI)(SI*2), R8
+	VPEXTRD       $0x03, X1, (DX)(R8*1)
+	ADDQ          $0x04, DX
+	ADDQ          $0x04, CX
+	DECQ          BX
+	JNZ           quarters1
+	LEAQ          (SI)(SI*2), R8
+	ADDQ          R8, CX
+	ADDQ          R8, DX
+	JMP           one5
 
-	// What is left, row by row.
-one4:
-	TESTQ DX, DX
-	JZ    done7
-	TESTQ CX, CX
-	JZ    oneinorder5
-	MOVQ  rows+8(FP), DI
-	MOVL  (CX), R11
-	IMULQ stride+32(FP), R11
-	ADDQ  DI, R11
-	ADDQ  $0x04, CX
-	JMP   oneready6
+	// Rows in order.
+inorder4:
+	MOVQ  rows+8(FP), R12
+	TESTQ BX, BX
+	JZ    over18
+	MOVQ  BX, R8
+	IMULQ DI, R8
+	MOVQ  R12, R9
+	LEAQ  (R9)(R8*1), R10
+	LEAQ  (R10)(R8*1), R11
+	LEAQ  (R11)(R8*1), R12
 
-oneinorder5:
-	ADDQ stride+32(FP), R11
-
-oneready6:
+quarters17:
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
 	VPXORD Z3, Z3, Z3
-	MOVQ   $0x00000100, DI
-	CMPQ   DI, SI
-	JG     over18
+	VPXORD Z4, Z4, Z4
+	VPXORD Z5, Z5, Z5
+	VPXORD Z6, Z6, Z6
+	VPXORD Z7, Z7, Z7
+	MOVQ   $0x00000080, R8
+	CMPQ   R8, DI
+	JG     over19
 
-loop17:
-	VMOVUPS     -256(AX)(DI*1), Z4
-	VSUBPS      -256(R11)(DI*1), Z4, Z4
-	VFMADD231PS Z4, Z4, Z0
-	VMOVUPS     -192(AX)(DI*1), Z4
-	VSUBPS      -192(R11)(DI*1), Z4, Z4
-	VFMADD231PS Z4, Z4, Z1
-	VMOVUPS     -128(AX)(DI*1), Z4
-	VSUBPS      -128(R11)(DI*1), Z4, Z4
-	VFMADD231PS Z4, Z4, Z2
-	VMOVUPS     -64(AX)(DI*1), Z4
-	VSUBPS      -64(R11)(DI*1), Z4, Z4
-	VFMADD231PS Z4, Z4, Z3
-	ADDQ        $+256, DI
-	CMPQ        DI, SI
-	JLE         loop17
+loop20:
+	VMOVUPS     -128(AX)(R8*1), Z8
+	VSUBPS      -128(R9)(R8*1), Z8, Z9
+	VFMADD231PS Z9, Z9, Z0
+	VSUBPS      -128(R10)(R8*1), Z8, Z9
+	VFMADD231PS Z9, Z9, Z2
+	VSUBPS      -128(R11)(R8*1), Z8, Z9
+	VFMADD231PS Z9, Z9, Z4
+	VSUBPS      -128(R12)(R8*1), Z8, Z8
+	VFMADD231PS Z8, Z8, Z6
+	VMOVUPS     -64(AX)(R8*1), Z8
+	VSUBPS      -64(R9)(R8*1), Z8, Z9
+	VFMADD231PS Z9, Z9, Z1
+	VSUBPS      -64(R10)(R8*1), Z8, Z9
+	VFMADD231PS Z9, Z9, Z3
+	VSUBPS      -64(R11)(R8*1), Z8, Z9
+	VFMADD231PS Z9, Z9, Z5
+	VSUBPS      -64(R12)(R8*1), Z8, Z8
+	VFMADD231PS Z8, Z8, Z7
+	ADDQ        $+128, R8
+	CMPQ        R8, DI
+	JLE         loop20
+
+over19:
+	SUBQ $+128, R8
+
+chunk21:
+	ADDQ        $+64, R8
+	CMPQ        R8, DI
+	JG          chunks22
+	VMOVUPS     -64(AX)(R8*1), Z8
+	VSUBPS      -64(R9)(R8*1), Z8, Z9
+	VFMADD231PS Z9, Z9, Z0
+	VSUBPS      -64(R10)(R8*1), Z8, Z9
+	VFMADD231PS Z9, Z9, Z2
+	VSUBPS      -64(R11)(R8*1), Z8, Z9
+	VFMADD231PS Z9, Z9, Z4
+	VSUBPS      -64(R12)(R8*1), Z8, Z8
+	VFMADD231PS Z8, Z8, Z6
+	JMP         chunk21
+
+chunks22:
+	SUBQ        $+64, R8
+	CMPQ        R8, DI
+	JGE         whole23
+	VMOVUPS.Z   (AX)(R8*1), K1, Z8
+	VMOVUPS.Z   (R9)(R8*1), K1, Z9
+	VSUBPS      Z9, Z8, Z9
+	VFMADD231PS Z9, Z9, Z1
+	VMOVUPS.Z   (R10)(R8*1), K1, Z9
+	VSUBPS      Z9, Z8, Z9
+	VFMADD231PS Z9, Z9, Z3
+	VMOVUPS.Z   (R11)(R8*1), K1, Z9
+	VSUBPS      Z9, Z8, Z9
+	VFMADD231PS Z9, Z9, Z5
+	VMOVUPS.Z   (R12)(R8*1), K1, Z9
+	VSUBPS      Z9, Z8, Z9
+	VFMADD231PS Z9, Z9, Z7
+
+whole23:
+	VADDPS        Z1, Z0, Z0
+	VADDPS        Z3, Z2, Z2
+	VADDPS        Z5, Z4, Z4
+	VADDPS        Z7, Z6, Z6
+	VEXTRACTI64X4 $0x01, Z0, Y1
+	VADDPS        Y1, Y0, Y1
+	VEXTRACTI64X4 $0x01, Z2, Y0
+	VADDPS        Y0, Y2, Y0
+	VEXTRACTI64X4 $0x01, Z4, Y2
+	VADDPS        Y2, Y4, Y2
+	VEXTRACTI64X4 $0x01, Z6, Y3
+	VADDPS        Y3, Y6, Y3
+	VHADDPS       Y0, Y1, Y0
+	VHADDPS       Y3, Y2, Y1
+	VHADDPS       Y1, Y0, Y0
+	VEXTRACTF128  $0x01, Y0, X1
+	VADDPS        X1, X0, X1
+	VMOVD         X1, (DX)
+	VPEXTRD       $0x01, X1, (DX)(SI*1)
+	VPEXTRD       $0x02, X1, (DX)(SI*2)
+	LEAQ          (SI)(SI*2), R8
+	VPEXTRD       $0x03, X1, (DX)(R8*1)
+	ADDQ          $0x04, DX
+	ADDQ          DI, R9
+	ADDQ          DI, R10
+	ADDQ          DI, R11
+	ADDQ          DI, R12
+	DECQ          BX
+	JNZ           quarters17
+	LEAQ          (SI)(SI*2), R8
+	ADDQ          R8, DX
 
 over18:
-	SUBQ $+256, DI
+	SUBQ DI, R12
 
-chunk19:
-	ADDQ        $+64, DI
-	CMPQ        DI, SI
-	JG          chunks20
-	VMOVUPS     -64(AX)(DI*1), Z4
-	VSUBPS      -64(R11)(DI*1), Z4, Z4
+	// What is left, row by row.
+one5:
+	MOVQ n+24(FP), BX
+	ANDQ $0x03, BX
+
+again24:
+	JZ    done8
+	TESTQ CX, CX
+	JZ    oneinorder6
+	MOVL  (CX), R12
+	IMULQ stride+32(FP), R12
+	ADDQ  rows+8(FP), R12
+	ADDQ  $0x04, CX
+	JMP   oneready7
+
+oneinorder6:
+	ADDQ stride+32(FP), R12
+
+oneready7:
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	MOVQ   $0x00000100, R8
+	CMPQ   R8, DI
+	JG     over25
+
+loop26:
+	VMOVUPS     -256(AX)(R8*1), Z4
+	VSUBPS      -256(R12)(R8*1), Z4, Z4
 	VFMADD231PS Z4, Z4, Z0
-	JMP         chunk19
+	VMOVUPS     -192(AX)(R8*1), Z4
+	VSUBPS      -192(R12)(R8*1), Z4, Z4
+	VFMADD231PS Z4, Z4, Z1
+	VMOVUPS     -128(AX)(R8*1), Z4
+	VSUBPS      -128(R12)(R8*1), Z4, Z4
+	VFMADD231PS Z4, Z4, Z2
+	VMOVUPS     -64(AX)(R8*1), Z4
+	VSUBPS      -64(R12)(R8*1), Z4, Z4
+	VFMADD231PS Z4, Z4, Z3
+	ADDQ        $+256, R8
+	CMPQ        R8, DI
+	JLE         loop26
 
-chunks20:
-	SUBQ        $+64, DI
-	CMPQ        DI, SI
-	JGE         whole21
-	VMOVUPS.Z   (AX)(DI*1), K1, Z4
-	VMOVUPS.Z   (R11)(DI*1), K1, Z5
+over25:
+	SUBQ $+256, R8
+
+chunk27:
+	ADDQ        $+64, R8
+	CMPQ        R8, DI
+	JG          chunks28
+	VMOVUPS     -64(AX)(R8*1), Z4
+	VSUBPS      -64(R12)(R8*1), Z4, Z4
+	VFMADD231PS Z4, Z4, Z0
+	JMP         chunk27
+
+chunks28:
+	SUBQ        $+64, R8
+	CMPQ        R8, DI
+	JGE         whole29
+	VMOVUPS.Z   (AX)(R8*1), K1, Z4
+	VMOVUPS.Z   (R12)(R8*1), K1, Z5
 	VSUBPS      Z5, Z4, Z5
 	VFMADD231PS Z5, Z5, Z3
 
-whole21:
+whole29:
 	VADDPS        Z2, Z0, Z0
 	VADDPS        Z3, Z1, Z1
 	VADDPS        Z1, Z0, Z0
@@ -311,80 +440,71 @@ whole21:
 	VADDPS        X0, X1, X0
 	VHADDPS       X0, X0, X0
 	VHADDPS       X0, X0, X0
-	VMOVD         X0, (BX)
-	ADDQ          $0x04, BX
-	DECQ          DX
-	JMP           one4
+	VMOVD         X0, (DX)
+	ADDQ          $0x04, DX
+	DECQ          BX
+	JMP           again24
 
-done7:
+done8:
 	VZEROUPPER
 	RET
 
 // func halfL2AVX512(query *float32, rows *uint16, ids *uint32, n int, stride int, out *float32)
 // Requires: AVX, AVX512BW, AVX512F, AVX512VL, MMX+
-TEXT ·halfL2AVX512(SB), $0-48
+TEXT ·halfL2AVX512(SB), $8-48
 	MOVQ  query+0(FP), AX
 	MOVQ  ids+16(FP), CX
-	MOVQ  n+24(FP), DX
-	MOVQ  out+40(FP), BX
-	MOVQ  stride+32(FP), SI
-	MOVQ  SI, DI
-	SHRQ  $0x01, DI
-	ANDQ  $0x0f, DI
-	XORQ  R8, R8
-	BTSQ  DI, R8
-	DECQ  R8
-	KMOVW R8, K1
-	MOVQ  rows+8(FP), R11
-	SUBQ  SI, R11
-
-	// Four rows at once.
-four22:
-	CMPQ  DX, $0x04
-	JL    one25
+	MOVQ  out+40(FP), DX
+	MOVQ  stride+32(FP), DI
+	MOVQ  DI, BX
+	SHRQ  $0x01, BX
+	ANDQ  $0x0f, BX
+	XORQ  SI, SI
+	BTSQ  BX, SI
+	DECQ  SI
+	KMOVW SI, K1
+	MOVQ  n+24(FP), BX
+	SHRQ  $0x02, BX
+	MOVQ  BX, SI
+	SHLQ  $0x02, SI
 	TESTQ CX, CX
-	JZ    inorder23
-	MOVQ  rows+8(FP), DI
-	MOVL  (CX), R8
-	IMULQ stride+32(FP), R8
-	ADDQ  DI, R8
-	MOVL  4(CX), R9
-	IMULQ stride+32(FP), R9
-	ADDQ  DI, R9
-	MOVL  8(CX), R10
-	IMULQ stride+32(FP), R10
-	ADDQ  DI, R10
-	MOVL  12(CX), R11
-	IMULQ stride+32(FP), R11
-	ADDQ  DI, R11
-	CMPQ  stride+32(FP), $0x00000400
-	JL    ready24
-	MOVQ  R8, R12
-	MOVQ  R9, R13
-	MOVQ  R10, R14
-	MOVQ  R11, R15
-	CMPQ  DX, $+5
-	JL    asked30
-	MOVL  16(CX), R12
-	IMULQ stride+32(FP), R12
-	ADDQ  DI, R12
-	CMPQ  DX, $+6
-	JL    asked30
-	MOVL  20(CX), R13
-	IMULQ stride+32(FP), R13
-	ADDQ  DI, R13
-	CMPQ  DX, $+7
-	JL    asked30
-	MOVL  24(CX), R14
-	IMULQ stride+32(FP), R14
-	ADDQ  DI, R14
-	CMPQ  DX, $+8
-	JL    asked30
-	MOVL  28(CX), R15
-	IMULQ stride+32(FP), R15
-	ADDQ  DI, R15
+	JZ    inorder33
 
-asked30:
+	// Rows of the list.
+	TESTQ BX, BX
+	JZ    one34
+
+quarters30:
+	MOVL   (CX), R9
+	IMULQ  stride+32(FP), R9
+	ADDQ   rows+8(FP), R9
+	MOVL   (CX)(SI*1), R10
+	IMULQ  stride+32(FP), R10
+	ADDQ   rows+8(FP), R10
+	MOVL   (CX)(SI*2), R11
+	IMULQ  stride+32(FP), R11
+	ADDQ   rows+8(FP), R11
+	LEAQ   (SI)(SI*2), R8
+	MOVL   (CX)(R8*1), R12
+	IMULQ  stride+32(FP), R12
+	ADDQ   rows+8(FP), R12
+	CMPQ   stride+32(FP), $0x00000400
+	JL     ready31
+	CMPQ   BX, $0x01
+	JE     ready31
+	MOVL   4(CX), R13
+	IMULQ  stride+32(FP), R13
+	ADDQ   rows+8(FP), R13
+	MOVL   4(CX)(SI*1), R14
+	IMULQ  stride+32(FP), R14
+	ADDQ   rows+8(FP), R14
+	MOVL   4(CX)(SI*2), R15
+	IMULQ  stride+32(FP), R15
+	ADDQ   rows+8(FP), R15
+	LEAQ   (SI)(SI*2), R8
+	MOVL   4(CX)(R8*1), BP
+	IMULQ  stride+32(FP), BP
+	ADDQ   rows+8(FP), BP
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
@@ -393,59 +513,77 @@ asked30:
 	VPXORD Z5, Z5, Z5
 	VPXORD Z6, Z6, Z6
 	VPXORD Z7, Z7, Z7
-	MOVQ   $0x00000040, DI
-	CMPQ   DI, SI
-	JG     over32
+	MOVQ   $0x00000040, R8
 
-loop31:
-	VMOVUPS     -128(AX)(DI*2), Z8
-	VCVTPH2PS   -64(R8)(DI*1), Z9
+asking39:
+	VMOVUPS     -128(AX)(R8*2), Z8
+	VCVTPH2PS   -64(R9)(R8*1), Z9
 	VSUBPS      Z9, Z8, Z9
 	VFMADD231PS Z9, Z9, Z0
-	VCVTPH2PS   -64(R9)(DI*1), Z9
+	VCVTPH2PS   -64(R10)(R8*1), Z9
 	VSUBPS      Z9, Z8, Z9
 	VFMADD231PS Z9, Z9, Z2
-	VCVTPH2PS   -64(R10)(DI*1), Z9
+	VCVTPH2PS   -64(R11)(R8*1), Z9
 	VSUBPS      Z9, Z8, Z9
 	VFMADD231PS Z9, Z9, Z4
-	VCVTPH2PS   -64(R11)(DI*1), Z9
+	VCVTPH2PS   -64(R12)(R8*1), Z9
 	VSUBPS      Z9, Z8, Z9
 	VFMADD231PS Z9, Z9, Z6
-	PREFETCHT0  -64(R12)(DI*1)
-	PREFETCHT0  -64(R13)(DI*1)
-	PREFETCHT0  -64(R14)(DI*1)
-	PREFETCHT0  -64(R15)(DI*1)
-	VMOVUPS     -64(AX)(DI*2), Z8
-	VCVTPH2PS   -32(R8)(DI*1), Z9
+	PREFETCHT0  -64(R13)(R8*1)
+	PREFETCHT0  -64(R14)(R8*1)
+	PREFETCHT0  -64(R15)(R8*1)
+	PREFETCHT0  -64(BP)(R8*1)
+	VMOVUPS     -64(AX)(R8*2), Z8
+	VCVTPH2PS   -32(R9)(R8*1), Z9
 	VSUBPS      Z9, Z8, Z9
 	VFMADD231PS Z9, Z9, Z1
-	VCVTPH2PS   -32(R9)(DI*1), Z9
+	VCVTPH2PS   -32(R10)(R8*1), Z9
 	VSUBPS      Z9, Z8, Z9
 	VFMADD231PS Z9, Z9, Z3
-	VCVTPH2PS   -32(R10)(DI*1), Z9
+	VCVTPH2PS   -32(R11)(R8*1), Z9
 	VSUBPS      Z9, Z8, Z9
 	VFMADD231PS Z9, Z9, Z5
-	VCVTPH2PS   -32(R11)(DI*1), Z9
+	VCVTPH2PS   -32(R12)(R8*1), Z9
 	VSUBPS      Z9, Z8, Z9
 	VFMADD231PS Z9, Z9, Z7
-	ADDQ        $+64, DI
-	CMPQ        DI, SI
-	JLE         loop31
+	ADDQ        $+64, R8
+	CMPQ        R8, $0x00000200
+	JLE         asking39
 
-over32:
-	SUBQ $+64, DI
-	JMP  summed29
+loop40:
+	VMOVUPS     -128(AX)(R8*2), Z8
+	VCVTPH2PS   -64(R9)(R8*1), Z9
+	VSUBPS      Z9, Z8, Z9
+	VFMADD231PS Z9, Z9, Z0
+	VCVTPH2PS   -64(R10)(R8*1), Z9
+	VSUBPS      Z9, Z8, Z9
+	VFMADD231PS Z9, Z9, Z2
+	VCVTPH2PS   -64(R11)(R8*1), Z9
+	VSUBPS      Z9, Z8, Z9
+	VFMADD231PS Z9, Z9, Z4
+	VCVTPH2PS   -64(R12)(R8*1), Z9
+	VSUBPS      Z9, Z8, Z9
+	VFMADD231PS Z9, Z9, Z6
+	VMOVUPS     -64(AX)(R8*2), Z8
+	VCVTPH2PS   -32(R9)(R8*1), Z9
+	VSUBPS      Z9, Z8, Z9
+	VFMADD231PS Z9, Z9, Z1
+	VCVTPH2PS   -32(R10)(R8*1), Z9
+	VSUBPS      Z9, Z8, Z9
+	VFMADD231PS Z9, Z9, Z3
+	VCVTPH2PS   -32(R11)(R8*1), Z9
+	VSUBPS      Z9, Z8, Z9
+	VFMADD231PS Z9, Z9, Z5
+	VCVTPH2PS   -32(R12)(R8*1), Z9
+	VSUBPS      Z9, Z8, Z9
+	VFMADD231PS Z9, Z9, Z7
+	ADDQ        $+64, R8
+	CMPQ        R8, DI
+	JLE         loop40
+	SUBQ        $+64, R8
+	JMP         summed32
 
-inorder23:
-	ADDQ stride+32(FP), R11
-	MOVQ R11, R8
-	ADDQ stride+32(FP), R11
-	MOVQ R11, R9
-	ADDQ stride+32(FP), R11
-	MOVQ R11, R10
-	ADDQ stride+32(FP), R11
-
-ready24:
+ready31:
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
@@ -454,87 +592,87 @@ ready24:
 	VPXORD Z5, Z5, Z5
 	VPXORD Z6, Z6, Z6
 	VPXORD Z7, Z7, Z7
-	MOVQ   $0x00000040, DI
-	CMPQ   DI, SI
-	JG     over34
+	MOVQ   $0x00000040, R8
+	CMPQ   R8, DI
+	JG     over41
 
-loop33:
-	VMOVUPS     -128(AX)(DI*2), Z8
-	VCVTPH2PS   -64(R8)(DI*1), Z9
+loop42:
+	VMOVUPS     -128(AX)(R8*2), Z8
+	VCVTPH2PS   -64(R9)(R8*1), Z9
 	VSUBPS      Z9, Z8, Z9
 	VFMADD231PS Z9, Z9, Z0
-	VCVTPH2PS   -64(R9)(DI*1), Z9
+	VCVTPH2PS   -64(R10)(R8*1), Z9
 	VSUBPS      Z9, Z8, Z9
 	VFMADD231PS Z9, Z9, Z2
-	VCVTPH2PS   -64(R10)(DI*1), Z9
+	VCVTPH2PS   -64(R11)(R8*1), Z9
 	VSUBPS      Z9, Z8, Z9
 	VFMADD231PS Z9, Z9, Z4
-	VCVTPH2PS   -64(R11)(DI*1), Z9
+	VCVTPH2PS   -64(R12)(R8*1), Z9
 	VSUBPS      Z9, Z8, Z9
 	VFMADD231PS Z9, Z9, Z6
-	VMOVUPS     -64(AX)(DI*2), Z8
-	VCVTPH2PS   -32(R8)(DI*1), Z9
+	VMOVUPS     -64(AX)(R8*2), Z8
+	VCVTPH2PS   -32(R9)(R8*1), Z9
 	VSUBPS      Z9, Z8, Z9
 	VFMADD231PS Z9, Z9, Z1
-	VCVTPH2PS   -32(R9)(DI*1), Z9
+	VCVTPH2PS   -32(R10)(R8*1), Z9
 	VSUBPS      Z9, Z8, Z9
 	VFMADD231PS Z9, Z9, Z3
-	VCVTPH2PS   -32(R10)(DI*1), Z9
+	VCVTPH2PS   -32(R11)(R8*1), Z9
 	VSUBPS      Z9, Z8, Z9
 	VFMADD231PS Z9, Z9, Z5
-	VCVTPH2PS   -32(R11)(DI*1), Z9
+	VCVTPH2PS   -32(R12)(R8*1), Z9
 	VSUBPS      Z9, Z8, Z9
 	VFMADD231PS Z9, Z9, Z7
-	ADDQ        $+64, DI
-	CMPQ        DI, SI
-	JLE         loop33
+	ADDQ        $+64, R8
+	CMPQ        R8, DI
+	JLE         loop42
 
-over34:
-	SUBQ $+64, DI
+over41:
+	SUBQ $+64, R8
 
-summed29:
-chunk35:
-	ADDQ        $+32, DI
-	CMPQ        DI, SI
-	JG          chunks36
-	VMOVUPS     -64(AX)(DI*2), Z8
-	VCVTPH2PS   -32(R8)(DI*1), Z9
+summed32:
+chunk43:
+	ADDQ        $+32, R8
+	CMPQ        R8, DI
+	JG          chunks44
+	VMOVUPS     -64(AX)(R8*2), Z8
+	VCVTPH2PS   -32(R9)(R8*1), Z9
 	VSUBPS      Z9, Z8, Z9
 	VFMADD231PS Z9, Z9, Z0
-	VCVTPH2PS   -32(R9)(DI*1), Z9
+	VCVTPH2PS   -32(R10)(R8*1), Z9
 	VSUBPS      Z9, Z8, Z9
 	VFMADD231PS Z9, Z9, Z2
-	VCVTPH2PS   -32(R10)(DI*1), Z9
+	VCVTPH2PS   -32(R11)(R8*1), Z9
 	VSUBPS      Z9, Z8, Z9
 	VFMADD231PS Z9, Z9, Z4
-	VCVTPH2PS   -32(R11)(DI*1), Z9
+	VCVTPH2PS   -32(R12)(R8*1), Z9
 	VSUBPS      Z9, Z8, Z9
 	VFMADD231PS Z9, Z9, Z6
-	JMP         chunk35
+	JMP         chunk43
 
-chunks36:
-	SUBQ        $+32, DI
-	CMPQ        DI, SI
-	JGE         whole37
-	VMOVUPS.Z   (AX)(DI*2), K1, Z8
-	VMOVDQU16.Z (R8)(DI*1), K1, Y9
+chunks44:
+	SUBQ        $+32, R8
+	CMPQ        R8, DI
+	JGE         whole45
+	VMOVUPS.Z   (AX)(R8*2), K1, Z8
+	VMOVDQU16.Z (R9)(R8*1), K1, Y9
 	VCVTPH2PS   Y9, Z9
 	VSUBPS      Z9, Z8, Z9
 	VFMADD231PS Z9, Z9, Z1
-	VMOVDQU16.Z (R9)(DI*1), K1, Y9
+	VMOVDQU16.Z (R10)(R8*1), K1, Y9
 	VCVTPH2PS   Y9, Z9
 	VSUBPS      Z9, Z8, Z9
 	VFMADD231PS Z9, Z9, Z3
-	VMOVDQU16.Z (R10)(DI*1), K1, Y9
+	VMOVDQU16.Z (R11)(R8*1), K1, Y9
 	VCVTPH2PS   Y9, Z9
 	VSUBPS      Z9, Z8, Z9
 	VFMADD231PS Z9, Z9, Z5
-	VMOVDQU16.Z (R11)(DI*1), K1, Y9
+	VMOVDQU16.Z (R12)(R8*1), K1, Y9
 	VCVTPH2PS   Y9, Z9
 	VSUBPS      Z9, Z8, Z9
 	VFMADD231PS Z9, Z9, Z7
 
-whole37:
+whole45:
 	VADDPS        Z1, Z0, Z0
 	VADDPS        Z3, Z2, Z2
 	VADDPS        Z5, Z4, Z4
@@ -552,84 +690,228 @@ whole37:
 	VHADDPS       Y1, Y0, Y0
 	VEXTRACTF128  $0x01, Y0, X1
 	VADDPS        X1, X0, X1
-	VMOVDQU       X1, (BX)
-	ADDQ          $0x10, BX
-	SUBQ          $0x04, DX
-	TESTQ         CX, CX
-	JZ            four22
-	ADDQ          $0x10, CX
-	JMP           four22
+	VMOVD         X1, (DX)
+	VPEXTRD       $0x01, X1, (DX)(SI*1)
+	VPEXTRD       $0x02, X1, (DX)(SI*2)
+	LEAQ          (SI)(SI*2), R8
+	VPEXTRD       $0x03, X1, (DX)(R8*1)
+	ADDQ          $0x04, DX
+	ADDQ          $0x04, CX
+	DECQ          BX
+	JNZ           quarters30
+	LEAQ          (SI)(SI*2), R8
+	ADDQ          R8, CX
+	ADDQ          R8, DX
+	JMP           one34
 
-	// What is left, row by row.
-one25:
-	TESTQ DX, DX
-	JZ    done28
-	TESTQ CX, CX
-	JZ    oneinorder26
-	MOVQ  rows+8(FP), DI
-	MOVL  (CX), R11
-	IMULQ stride+32(FP), R11
-	ADDQ  DI, R11
-	ADDQ  $0x04, CX
-	JMP   oneready27
+	// Rows in order.
+inorder33:
+	MOVQ  rows+8(FP), R12
+	TESTQ BX, BX
+	JZ    over47
+	MOVQ  BX, R8
+	IMULQ DI, R8
+	MOVQ  R12, R9
+	LEAQ  (R9)(R8*1), R10
+	LEAQ  (R10)(R8*1), R11
+	LEAQ  (R11)(R8*1), R12
 
-oneinorder26:
-	ADDQ stride+32(FP), R11
-
-oneready27:
+quarters46:
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
 	VPXORD Z3, Z3, Z3
-	MOVQ   $0x00000080, DI
-	CMPQ   DI, SI
-	JG     over39
+	VPXORD Z4, Z4, Z4
+	VPXORD Z5, Z5, Z5
+	VPXORD Z6, Z6, Z6
+	VPXORD Z7, Z7, Z7
+	MOVQ   $0x00000040, R8
+	CMPQ   R8, DI
+	JG     over48
 
-loop38:
-	VMOVUPS     -256(AX)(DI*2), Z4
-	VCVTPH2PS   -128(R11)(DI*1), Z5
+loop49:
+	VMOVUPS     -128(AX)(R8*2), Z8
+	VCVTPH2PS   -64(R9)(R8*1), Z9
+	VSUBPS      Z9, Z8, Z9
+	VFMADD231PS Z9, Z9, Z0
+	VCVTPH2PS   -64(R10)(R8*1), Z9
+	VSUBPS      Z9, Z8, Z9
+	VFMADD231PS Z9, Z9, Z2
+	VCVTPH2PS   -64(R11)(R8*1), Z9
+	VSUBPS      Z9, Z8, Z9
+	VFMADD231PS Z9, Z9, Z4
+	VCVTPH2PS   -64(R12)(R8*1), Z9
+	VSUBPS      Z9, Z8, Z9
+	VFMADD231PS Z9, Z9, Z6
+	VMOVUPS     -64(AX)(R8*2), Z8
+	VCVTPH2PS   -32(R9)(R8*1), Z9
+	VSUBPS      Z9, Z8, Z9
+	VFMADD231PS Z9, Z9, Z1
+	VCVTPH2PS   -32(R10)(R8*1), Z9
+	VSUBPS      Z9, Z8, Z9
+	VFMADD231PS Z9, Z9, Z3
+	VCVTPH2PS   -32(R11)(R8*1), Z9
+	VSUBPS      Z9, Z8, Z9
+	VFMADD231PS Z9, Z9, Z5
+	VCVTPH2PS   -32(R12)(R8*1), Z9
+	VSUBPS      Z9, Z8, Z9
+	VFMADD231PS Z9, Z9, Z7
+	ADDQ        $+64, R8
+	CMPQ        R8, DI
+	JLE         loop49
+
+over48:
+	SUBQ $+64, R8
+
+chunk50:
+	ADDQ        $+32, R8
+	CMPQ        R8, DI
+	JG          chunks51
+	VMOVUPS     -64(AX)(R8*2), Z8
+	VCVTPH2PS   -32(R9)(R8*1), Z9
+	VSUBPS      Z9, Z8, Z9
+	VFMADD231PS Z9, Z9, Z0
+	VCVTPH2PS   -32(R10)(R8*1), Z9
+	VSUBPS      Z9, Z8, Z9
+	VFMADD231PS Z9, Z9, Z2
+	VCVTPH2PS   -32(R11)(R8*1), Z9
+	VSUBPS      Z9, Z8, Z9
+	VFMADD231PS Z9, Z9, Z4
+	VCVTPH2PS   -32(R12)(R8*1), Z9
+	VSUBPS      Z9, Z8, Z9
+	VFMADD231PS Z9, Z9, Z6
+	JMP         chunk50
+
+chunks51:
+	SUBQ        $+32, R8
+	CMPQ        R8, DI
+	JGE         whole52
+	VMOVUPS.Z   (AX)(R8*2), K1, Z8
+	VMOVDQU16.Z (R9)(R8*1), K1, Y9
+	VCVTPH2PS   Y9, Z9
+	VSUBPS      Z9, Z8, Z9
+	VFMADD231PS Z9, Z9, Z1
+	VMOVDQU16.Z (R10)(R8*1), K1, Y9
+	VCVTPH2PS   Y9, Z9
+	VSUBPS      Z9, Z8, Z9
+	VFMADD231PS Z9, Z9, Z3
+	VMOVDQU16.Z (R11)(R8*1), K1, Y9
+	VCVTPH2PS   Y9, Z9
+	VSUBPS      Z9, Z8, Z9
+	VFMADD231PS Z9, Z9, Z5
+	VMOVDQU16.Z (R12)(R8*1), K1, Y9
+	VCVTPH2PS   Y9, Z9
+	VSUBPS      Z9, Z8, Z9
+	VFMADD231PS Z9, Z9, Z7
+
+whole52:
+	VADDPS        Z1, Z0, Z0
+	VADDPS        Z3, Z2, Z2
+	VADDPS        Z5, Z4, Z4
+	VADDPS        Z7, Z6, Z6
+	VEXTRACTI64X4 $0x01, Z0, Y1
+	VADDPS        Y1, Y0, Y1
+	VEXTRACTI64X4 $0x01, Z2, Y0
+	VADDPS        Y0, Y2, Y0
+	VEXTRACTI64X4 $0x01, Z4, Y2
+	VADDPS        Y2, Y4, Y2
+	VEXTRACTI64X4 $0x01, Z6, Y3
+	VADDPS        Y3, Y6, Y3
+	VHADDPS       Y0, Y1, Y0
+	VHADDPS       Y3, Y2, Y1
+	VHADDPS       Y1, Y0, Y0
+	VEXTRACTF128  $0x01, Y0, X1
+	VADDPS        X1, X0, X1
+	VMOVD         X1, (DX)
+	VPEXTRD       $0x01, X1, (DX)(SI*1)
+	VPEXTRD       $0x02, X1, (DX)(SI*2)
+	LEAQ          (SI)(SI*2), R8
+	VPEXTRD       $0x03, X1, (DX)(R8*1)
+	ADDQ          $0x04, DX
+	ADDQ          DI, R9
+	ADDQ          DI, R10
+	ADDQ          DI, R11
+	ADDQ          DI, R12
+	DECQ          BX
+	JNZ           quarters46
+	LEAQ          (SI)(SI*2), R8
+	ADDQ          R8, DX
+
+over47:
+	SUBQ DI, R12
+
+	// What is left, row by row.
+one34:
+	MOVQ n+24(FP), BX
+	ANDQ $0x03, BX
+
+again53:
+	JZ    done37
+	TESTQ CX, CX
+	JZ    oneinorder35
+	MOVL  (CX), R12
+	IMULQ stride+32(FP), R12
+	ADDQ  rows+8(FP), R12
+	ADDQ  $0x04, CX
+	JMP   oneready36
+
+oneinorder35:
+	ADDQ stride+32(FP), R12
+
+oneready36:
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	MOVQ   $0x00000080, R8
+	CMPQ   R8, DI
+	JG     over54
+
+loop55:
+	VMOVUPS     -256(AX)(R8*2), Z4
+	VCVTPH2PS   -128(R12)(R8*1), Z5
 	VSUBPS      Z5, Z4, Z5
 	VFMADD231PS Z5, Z5, Z0
-	VMOVUPS     -192(AX)(DI*2), Z4
-	VCVTPH2PS   -96(R11)(DI*1), Z5
+	VMOVUPS     -192(AX)(R8*2), Z4
+	VCVTPH2PS   -96(R12)(R8*1), Z5
 	VSUBPS      Z5, Z4, Z5
 	VFMADD231PS Z5, Z5, Z1
-	VMOVUPS     -128(AX)(DI*2), Z4
-	VCVTPH2PS   -64(R11)(DI*1), Z5
+	VMOVUPS     -128(AX)(R8*2), Z4
+	VCVTPH2PS   -64(R12)(R8*1), Z5
 	VSUBPS      Z5, Z4, Z5
 	VFMADD231PS Z5, Z5, Z2
-	VMOVUPS     -64(AX)(DI*2), Z4
-	VCVTPH2PS   -32(R11)(DI*1), Z5
+	VMOVUPS     -64(AX)(R8*2), Z4
+	VCVTPH2PS   -32(R12)(R8*1), Z5
 	VSUBPS      Z5, Z4, Z5
 	VFMADD231PS Z5, Z5, Z3
-	ADDQ        $+128, DI
-	CMPQ        DI, SI
-	JLE         loop38
+	ADDQ        $+128, R8
+	CMPQ        R8, DI
+	JLE         loop55
 
-over39:
-	SUBQ $+128, DI
+over54:
+	SUBQ $+128, R8
 
-chunk40:
-	ADDQ        $+32, DI
-	CMPQ        DI, SI
-	JG          chunks41
-	VMOVUPS     -64(AX)(DI*2), Z4
-	VCVTPH2PS   -32(R11)(DI*1), Z5
+chunk56:
+	ADDQ        $+32, R8
+	CMPQ        R8, DI
+	JG          chunks57
+	VMOVUPS     -64(AX)(R8*2), Z4
+	VCVTPH2PS   -32(R12)(R8*1), Z5
 	VSUBPS      Z5, Z4, Z5
 	VFMADD231PS Z5, Z5, Z0
-	JMP         chunk40
+	JMP         chunk56
 
-chunks41:
-	SUBQ        $+32, DI
-	CMPQ        DI, SI
-	JGE         whole42
-	VMOVUPS.Z   (AX)(DI*2), K1, Z4
-	VMOVDQU16.Z (R11)(DI*1), K1, Y5
+chunks57:
+	SUBQ        $+32, R8
+	CMPQ        R8, DI
+	JGE         whole58
+	VMOVUPS.Z   (AX)(R8*2), K1, Z4
+	VMOVDQU16.Z (R12)(R8*1), K1, Y5
 	VCVTPH2PS   Y5, Z5
 	VSUBPS      Z5, Z4, Z5
 	VFMADD231PS Z5, Z5, Z3
 
-whole42:
+whole58:
 	VADDPS        Z2, Z0, Z0
 	VADDPS        Z3, Z1, Z1
 	VADDPS        Z1, Z0, Z0
@@ -639,80 +921,71 @@ whole42:
 	VADDPS        X0, X1, X0
 	VHADDPS       X0, X0, X0
 	VHADDPS       X0, X0, X0
-	VMOVD         X0, (BX)
-	ADDQ          $0x04, BX
-	DECQ          DX
-	JMP           one25
+	VMOVD         X0, (DX)
+	ADDQ          $0x04, DX
+	DECQ          BX
+	JMP           again53
 
-done28:
+done37:
 	VZEROUPPER
 	RET
 
 // func dotAVX512(query *float32, rows *float32, ids *uint32, n int, stride int, out *float32)
 // Requires: AVX, AVX512F, MMX+
-TEXT ·dotAVX512(SB), $0-48
+TEXT ·dotAVX512(SB), $8-48
 	MOVQ  query+0(FP), AX
 	MOVQ  ids+16(FP), CX
-	MOVQ  n+24(FP), DX
-	MOVQ  out+40(FP), BX
-	MOVQ  stride+32(FP), SI
-	MOVQ  SI, DI
-	SHRQ  $0x02, DI
-	ANDQ  $0x0f, DI
-	XORQ  R8, R8
-	BTSQ  DI, R8
-	DECQ  R8
-	KMOVW R8, K1
-	MOVQ  rows+8(FP), R11
-	SUBQ  SI, R11
-
-	// Four rows at once.
-four43:
-	CMPQ  DX, $0x04
-	JL    one46
+	MOVQ  out+40(FP), DX
+	MOVQ  stride+32(FP), DI
+	MOVQ  DI, BX
+	SHRQ  $0x02, BX
+	ANDQ  $0x0f, BX
+	XORQ  SI, SI
+	BTSQ  BX, SI
+	DECQ  SI
+	KMOVW SI, K1
+	MOVQ  n+24(FP), BX
+	SHRQ  $0x02, BX
+	MOVQ  BX, SI
+	SHLQ  $0x02, SI
 	TESTQ CX, CX
-	JZ    inorder44
-	MOVQ  rows+8(FP), DI
-	MOVL  (CX), R8
-	IMULQ stride+32(FP), R8
-	ADDQ  DI, R8
-	MOVL  4(CX), R9
-	IMULQ stride+32(FP), R9
-	ADDQ  DI, R9
-	MOVL  8(CX), R10
-	IMULQ stride+32(FP), R10
-	ADDQ  DI, R10
-	MOVL  12(CX), R11
-	IMULQ stride+32(FP), R11
-	ADDQ  DI, R11
-	CMPQ  stride+32(FP), $0x00000400
-	JL    ready45
-	MOVQ  R8, R12
-	MOVQ  R9, R13
-	MOVQ  R10, R14
-	MOVQ  R11, R15
-	CMPQ  DX, $+5
-	JL    asked51
-	MOVL  16(CX), R12
-	IMULQ stride+32(FP), R12
-	ADDQ  DI, R12
-	CMPQ  DX, $+6
-	JL    asked51
-	MOVL  20(CX), R13
-	IMULQ stride+32(FP), R13
-	ADDQ  DI, R13
-	CMPQ  DX, $+7
-	JL    asked51
-	MOVL  24(CX), R14
-	IMULQ stride+32(FP), R14
-	ADDQ  DI, R14
-	CMPQ  DX, $+8
-	JL    asked51
-	MOVL  28(CX), R15
-	IMULQ stride+32(FP), R15
-	ADDQ  DI, R15
+	JZ    inorder62
 
-asked51:
+	// Rows of the list.
+	TESTQ BX, BX
+	JZ    one63
+
+quarters59:
+	MOVL   (CX), R9
+	IMULQ  stride+32(FP), R9
+	ADDQ   rows+8(FP), R9
+	MOVL   (CX)(SI*1), R10
+	IMULQ  stride+32(FP), R10
+	ADDQ   rows+8(FP), R10
+	MOVL   (CX)(SI*2), R11
+	IMULQ  stride+32(FP), R11
+	ADDQ   rows+8(FP), R11
+	LEAQ   (SI)(SI*2), R8
+	MOVL   (CX)(R8*1), R12
+	IMULQ  stride+32(FP), R12
+	ADDQ   rows+8(FP), R12
+	CMPQ   stride+32(FP), $0x00000400
+	JL     ready60
+	CMPQ   BX, $0x01
+	JE     ready60
+	MOVL   4(CX), R13
+	IMULQ  stride+32(FP), R13
+	ADDQ   rows+8(FP), R13
+	MOVL   4(CX)(SI*1), R14
+	IMULQ  stride+32(FP), R14
+	ADDQ   rows+8(FP), R14
+	MOVL   4(CX)(SI*2), R15
+	IMULQ  stride+32(FP), R15
+	ADDQ   rows+8(FP), R15
+	LEAQ   (SI)(SI*2), R8
+	MOVL   4(CX)(R8*1), BP
+	IMULQ  stride+32(FP), BP
+	ADDQ   rows+8(FP), BP
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
@@ -721,47 +994,49 @@ asked51:
 	VPXORD Z5, Z5, Z5
 	VPXORD Z6, Z6, Z6
 	VPXORD Z7, Z7, Z7
-	MOVQ   $0x00000080, DI
-	CMPQ   DI, SI
-	JG     over53
+	MOVQ   $0x00000080, R8
 
-loop52:
-	VMOVUPS     -128(AX)(DI*1), Z8
-	VFMADD231PS -128(R8)(DI*1), Z8, Z0
-	VFMADD231PS -128(R9)(DI*1), Z8, Z2
-	VFMADD231PS -128(R10)(DI*1), Z8, Z4
-	VFMADD231PS -128(R11)(DI*1), Z8, Z6
-	PREFETCHT0  -128(R12)(DI*1)
-	PREFETCHT0  -128(R13)(DI*1)
-	PREFETCHT0  -128(R14)(DI*1)
-	PREFETCHT0  -128(R15)(DI*1)
-	VMOVUPS     -64(AX)(DI*1), Z8
-	VFMADD231PS -64(R8)(DI*1), Z8, Z1
-	VFMADD231PS -64(R9)(DI*1), Z8, Z3
-	VFMADD231PS -64(R10)(DI*1), Z8, Z5
-	VFMADD231PS -64(R11)(DI*1), Z8, Z7
-	PREFETCHT0  -64(R12)(DI*1)
-	PREFETCHT0  -64(R13)(DI*1)
-	PREFETCHT0  -64(R14)(DI*1)
-	PREFETCHT0  -64(R15)(DI*1)
-	ADDQ        $+128, DI
-	CMPQ        DI, SI
-	JLE         loop52
+asking68:
+	VMOVUPS     -128(AX)(R8*1), Z8
+	VFMADD231PS -128(R9)(R8*1), Z8, Z0
+	VFMADD231PS -128(R10)(R8*1), Z8, Z2
+	VFMADD231PS -128(R11)(R8*1), Z8, Z4
+	VFMADD231PS -128(R12)(R8*1), Z8, Z6
+	PREFETCHT0  -128(R13)(R8*1)
+	PREFETCHT0  -128(R14)(R8*1)
+	PREFETCHT0  -128(R15)(R8*1)
+	PREFETCHT0  -128(BP)(R8*1)
+	VMOVUPS     -64(AX)(R8*1), Z8
+	VFMADD231PS -64(R9)(R8*1), Z8, Z1
+	VFMADD231PS -64(R10)(R8*1), Z8, Z3
+	VFMADD231PS -64(R11)(R8*1), Z8, Z5
+	VFMADD231PS -64(R12)(R8*1), Z8, Z7
+	PREFETCHT0  -64(R13)(R8*1)
+	PREFETCHT0  -64(R14)(R8*1)
+	PREFETCHT0  -64(R15)(R8*1)
+	PREFETCHT0  -64(BP)(R8*1)
+	ADDQ        $+128, R8
+	CMPQ        R8, $0x00000200
+	JLE         asking68
 
-over53:
-	SUBQ $+128, DI
-	JMP  summed50
+loop69:
+	VMOVUPS     -128(AX)(R8*1), Z8
+	VFMADD231PS -128(R9)(R8*1), Z8, Z0
+	VFMADD231PS -128(R10)(R8*1), Z8, Z2
+	VFMADD231PS -128(R11)(R8*1), Z8, Z4
+	VFMADD231PS -128(R12)(R8*1), Z8, Z6
+	VMOVUPS     -64(AX)(R8*1), Z8
+	VFMADD231PS -64(R9)(R8*1), Z8, Z1
+	VFMADD231PS -64(R10)(R8*1), Z8, Z3
+	VFMADD231PS -64(R11)(R8*1), Z8, Z5
+	VFMADD231PS -64(R12)(R8*1), Z8, Z7
+	ADDQ        $+128, R8
+	CMPQ        R8, DI
+	JLE         loop69
+	SUBQ        $+128, R8
+	JMP         summed61
 
-inorder44:
-	ADDQ stride+32(FP), R11
-	MOVQ R11, R8
-	ADDQ stride+32(FP), R11
-	MOVQ R11, R9
-	ADDQ stride+32(FP), R11
-	MOVQ R11, R10
-	ADDQ stride+32(FP), R11
-
-ready45:
+ready60:
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
@@ -770,55 +1045,55 @@ ready45:
 	VPXORD Z5, Z5, Z5
 	VPXORD Z6, Z6, Z6
 	VPXORD Z7, Z7, Z7
-	MOVQ   $0x00000080, DI
-	CMPQ   DI, SI
-	JG     over55
+	MOVQ   $0x00000080, R8
+	CMPQ   R8, DI
+	JG     over70
 
-loop54:
-	VMOVUPS     -128(AX)(DI*1), Z8
-	VFMADD231PS -128(R8)(DI*1), Z8, Z0
-	VFMADD231PS -128(R9)(DI*1), Z8, Z2
-	VFMADD231PS -128(R10)(DI*1), Z8, Z4
-	VFMADD231PS -128(R11)(DI*1), Z8, Z6
-	VMOVUPS     -64(AX)(DI*1), Z8
-	VFMADD231PS -64(R8)(DI*1), Z8, Z1
-	VFMADD231PS -64(R9)(DI*1), Z8, Z3
-	VFMADD231PS -64(R10)(DI*1), Z8, Z5
-	VFMADD231PS -64(R11)(DI*1), Z8, Z7
-	ADDQ        $+128, DI
-	CMPQ        DI, SI
-	JLE         loop54
+loop71:
+	VMOVUPS     -128(AX)(R8*1), Z8
+	VFMADD231PS -128(R9)(R8*1), Z8, Z0
+	VFMADD231PS -128(R10)(R8*1), Z8, Z2
+	VFMADD231PS -128(R11)(R8*1), Z8, Z4
+	VFMADD231PS -128(R12)(R8*1), Z8, Z6
+	VMOVUPS     -64(AX)(R8*1), Z8
+	VFMADD231PS -64(R9)(R8*1), Z8, Z1
+	VFMADD231PS -64(R10)(R8*1), Z8, Z3
+	VFMADD231PS -64(R11)(R8*1), Z8, Z5
+	VFMADD231PS -64(R12)(R8*1), Z8, Z7
+	ADDQ        $+128, R8
+	CMPQ        R8, DI
+	JLE         loop71
 
-over55:
-	SUBQ $+128, DI
+over70:
+	SUBQ $+128, R8
 
-summed50:
-chunk56:
-	ADDQ        $+64, DI
-	CMPQ        DI, SI
-	JG          chunks57
-	VMOVUPS     -64(AX)(DI*1), Z8
-	VFMADD231PS -64(R8)(DI*1), Z8, Z0
-	VFMADD231PS -64(R9)(DI*1), Z8, Z2
-	VFMADD231PS -64(R10)(DI*1), Z8, Z4
-	VFMADD231PS -64(R11)(DI*1), Z8, Z6
-	JMP         chunk56
+summed61:
+chunk72:
+	ADDQ        $+64, R8
+	CMPQ        R8, DI
+	JG          chunks73
+	VMOVUPS     -64(AX)(R8*1), Z8
+	VFMADD231PS -64(R9)(R8*1), Z8, Z0
+	VFMADD231PS -64(R10)(R8*1), Z8, Z2
+	VFMADD231PS -64(R11)(R8*1), Z8, Z4
+	VFMADD231PS -64(R12)(R8*1), Z8, Z6
+	JMP         chunk72
 
-chunks57:
-	SUBQ        $+64, DI
-	CMPQ        DI, SI
-	JGE         whole58
-	VMOVUPS.Z   (AX)(DI*1), K1, Z8
-	VMOVUPS.Z   (R8)(DI*1), K1, Z9
+chunks73:
+	SUBQ        $+64, R8
+	CMPQ        R8, DI
+	JGE         whole74
+	VMOVUPS.Z   (AX)(R8*1), K1, Z8
+	VMOVUPS.Z   (R9)(R8*1), K1, Z9
 	VFMADD231PS Z9, Z8, Z1
-	VMOVUPS.Z   (R9)(DI*1), K1, Z9
+	VMOVUPS.Z   (R10)(R8*1), K1, Z9
 	VFMADD231PS Z9, Z8, Z3
-	VMOVUPS.Z   (R10)(DI*1), K1, Z9
+	VMOVUPS.Z   (R11)(R8*1), K1, Z9
 	VFMADD231PS Z9, Z8, Z5
-	VMOVUPS.Z   (R11)(DI*1), K1, Z9
+	VMOVUPS.Z   (R12)(R8*1), K1, Z9
 	VFMADD231PS Z9, Z8, Z7
 
-whole58:
+whole74:
 	VADDPS        Z1, Z0, Z0
 	VADDPS        Z3, Z2, Z2
 	VADDPS        Z5, Z4, Z4
@@ -836,72 +1111,184 @@ whole58:
 	VHADDPS       Y1, Y0, Y0
 	VEXTRACTF128  $0x01, Y0, X1
 	VADDPS        X1, X0, X1
-	VMOVDQU       X1, (BX)
-	ADDQ          $0x10, BX
-	SUBQ          $0x04, DX
-	TESTQ         CX, CX
-	JZ            four43
-	ADDQ          $0x10, CX
-	JMP           four43
+	VMOVD         X1, (DX)
+	VPEXTRD       $0x01, X1, (DX)(SI*1)
+	VPEXTRD       $0x02, X1, (DX)(SI*2)
+	LEAQ          (SI)(SI*2), R8
+	VPEXTRD       $0x03, X1, (DX)(R8*1)
+	ADDQ          $0x04, DX
+	ADDQ          $0x04, CX
+	DECQ          BX
+	JNZ           quarters59
+	LEAQ          (SI)(SI*2), R8
+	ADDQ          R8, CX
+	ADDQ          R8, DX
+	JMP           one63
 
-	// What is left, row by row.
-one46:
-	TESTQ DX, DX
-	JZ    done49
-	TESTQ CX, CX
-	JZ    oneinorder47
-	MOVQ  rows+8(FP), DI
-	MOVL  (CX), R11
-	IMULQ stride+32(FP), R11
-	ADDQ  DI, R11
-	ADDQ  $0x04, CX
-	JMP   oneready48
+	// Rows in order.
+inorder62:
+	MOVQ  rows+8(FP), R12
+	TESTQ BX, BX
+	JZ    over76
+	MOVQ  BX, R8
+	IMULQ DI, R8
+	MOVQ  R12, R9
+	LEAQ  (R9)(R8*1), R10
+	LEAQ  (R10)(R8*1), R11
+	LEAQ  (R11)(R8*1), R12
 
-oneinorder47:
-	ADDQ stride+32(FP), R11
-
-oneready48:
+quarters75:
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
 	VPXORD Z3, Z3, Z3
-	MOVQ   $0x00000100, DI
-	CMPQ   DI, SI
-	JG     over60
+	VPXORD Z4, Z4, Z4
+	VPXORD Z5, Z5, Z5
+	VPXORD Z6, Z6, Z6
+	VPXORD Z7, Z7, Z7
+	MOVQ   $0x00000080, R8
+	CMPQ   R8, DI
+	JG     over77
 
-loop59:
-	VMOVUPS     -256(AX)(DI*1), Z4
-	VFMADD231PS -256(R11)(DI*1), Z4, Z0
-	VMOVUPS     -192(AX)(DI*1), Z4
-	VFMADD231PS -192(R11)(DI*1), Z4, Z1
-	VMOVUPS     -128(AX)(DI*1), Z4
-	VFMADD231PS -128(R11)(DI*1), Z4, Z2
-	VMOVUPS     -64(AX)(DI*1), Z4
-	VFMADD231PS -64(R11)(DI*1), Z4, Z3
-	ADDQ        $+256, DI
-	CMPQ        DI, SI
-	JLE         loop59
+loop78:
+	VMOVUPS     -128(AX)(R8*1), Z8
+	VFMADD231PS -128(R9)(R8*1), Z8, Z0
+	VFMADD231PS -128(R10)(R8*1), Z8, Z2
+	VFMADD231PS -128(R11)(R8*1), Z8, Z4
+	VFMADD231PS -128(R12)(R8*1), Z8, Z6
+	VMOVUPS     -64(AX)(R8*1), Z8
+	VFMADD231PS -64(R9)(R8*1), Z8, Z1
+	VFMADD231PS -64(R10)(R8*1), Z8, Z3
+	VFMADD231PS -64(R11)(R8*1), Z8, Z5
+	VFMADD231PS -64(R12)(R8*1), Z8, Z7
+	ADDQ        $+128, R8
+	CMPQ        R8, DI
+	JLE         loop78
 
-over60:
-	SUBQ $+256, DI
+over77:
+	SUBQ $+128, R8
 
-chunk61:
-	ADDQ        $+64, DI
-	CMPQ        DI, SI
-	JG          chunks62
-	VMOVUPS     -64(AX)(DI*1), Z4
-	VFMADD231PS -64(R11)(DI*1), Z4, Z0
-	JMP         chunk61
+chunk79:
+	ADDQ        $+64, R8
+	CMPQ        R8, DI
+	JG          chunks80
+	VMOVUPS     -64(AX)(R8*1), Z8
+	VFMADD231PS -64(R9)(R8*1), Z8, Z0
+	VFMADD231PS -64(R10)(R8*1), Z8, Z2
+	VFMADD231PS -64(R11)(R8*1), Z8, Z4
+	VFMADD231PS -64(R12)(R8*1), Z8, Z6
+	JMP         chunk79
 
-chunks62:
-	SUBQ        $+64, DI
-	CMPQ        DI, SI
-	JGE         whole63
-	VMOVUPS.Z   (AX)(DI*1), K1, Z4
-	VMOVUPS.Z   (R11)(DI*1), K1, Z5
+chunks80:
+	SUBQ        $+64, R8
+	CMPQ        R8, DI
+	JGE         whole81
+	VMOVUPS.Z   (AX)(R8*1), K1, Z8
+	VMOVUPS.Z   (R9)(R8*1), K1, Z9
+	VFMADD231PS Z9, Z8, Z1
+	VMOVUPS.Z   (R10)(R8*1), K1, Z9
+	VFMADD231PS Z9, Z8, Z3
+	VMOVUPS.Z   (R11)(R8*1), K1, Z9
+	VFMADD231PS Z9, Z8, Z5
+	VMOVUPS.Z   (R12)(R8*1), K1, Z9
+	VFMADD231PS Z9, Z8, Z7
+
+whole81:
+	VADDPS        Z1, Z0, Z0
+	VADDPS        Z3, Z2, Z2
+	VADDPS        Z5, Z4, Z4
+	VADDPS        Z7, Z6, Z6
+	VEXTRACTI64X4 $0x01, Z0, Y1
+	VADDPS        Y1, Y0, Y1
+	VEXTRACTI64X4 $0x01, Z2, Y0
+	VADDPS        Y0, Y2, Y0
+	VEXTRACTI64X4 $0x01, Z4, Y2
+	VADDPS        Y2, Y4, Y2
+	VEXTRACTI64X4 $0x01, Z6, Y3
+	VADDPS        Y3, Y6, Y3
+	VHADDPS       Y0, Y1, Y0
+	VHADDPS       Y3, Y2, Y1
+	VHADDPS       Y1, Y0, Y0
+	VEXTRACTF128  $0x01, Y0, X1
+	VADDPS        X1, X0, X1
+	VMOVD         X1, (DX)
+	VPEXTRD       $0x01, X1, (DX)(SI*1)
+	VPEXTRD       $0x02, X1, (DX)(SI*2)
+	LEAQ          (SI)(SI*2), R8
+	VPEXTRD       $0x03, X1, (DX)(R8*1)
+	ADDQ          $0x04, DX
+	ADDQ          DI, R9
+	ADDQ          DI, R10
+	ADDQ          DI, R11
+	ADDQ          DI, R12
+	DECQ          BX
+	JNZ           quarters75
+	LEAQ          (SI)(SI*2), R8
+	ADDQ          R8, DX
+
+over76:
+	SUBQ DI, R12
+
+	// What is left, row by row.
+one63:
+	MOVQ n+24(FP), BX
+	ANDQ $0x03, BX
+
+again82:
+	JZ    done66
+	TESTQ CX, CX
+	JZ    oneinorder64
+	MOVL  (CX), R12
+	IMULQ stride+32(FP), R12
+	ADDQ  rows+8(FP), R12
+	ADDQ  $0x04, CX
+	JMP   oneready65
+
+oneinorder64:
+	ADDQ stride+32(FP), R12
+
+oneready65:
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	MOVQ   $0x00000100, R8
+	CMPQ   R8, DI
+	JG     over83
+
+loop84:
+	VMOVUPS     -256(AX)(R8*1), Z4
+	VFMADD231PS -256(R12)(R8*1), Z4, Z0
+	VMOVUPS     -192(AX)(R8*1), Z4
+	VFMADD231PS -192(R12)(R8*1), Z4, Z1
+	VMOVUPS     -128(AX)(R8*1), Z4
+	VFMADD231PS -128(R12)(R8*1), Z4, Z2
+	VMOVUPS     -64(AX)(R8*1), Z4
+	VFMADD231PS -64(R12)(R8*1), Z4, Z3
+	ADDQ        $+256, R8
+	CMPQ        R8, DI
+	JLE         loop84
+
+over83:
+	SUBQ $+256, R8
+
+chunk85:
+	ADDQ        $+64, R8
+	CMPQ        R8, DI
+	JG          chunks86
+	VMOVUPS     -64(AX)(R8*1), Z4
+	VFMADD231PS -64(R12)(R8*1), Z4, Z0
+	JMP         chunk85
+
+chunks86:
+	SUBQ        $+64, R8
+	CMPQ        R8, DI
+	JGE         whole87
+	VMOVUPS.Z   (AX)(R8*1), K1, Z4
+	VMOVUPS.Z   (R12)(R8*1), K1, Z5
 	VFMADD231PS Z5, Z4, Z3
 
-whole63:
+whole87:
 	VADDPS        Z2, Z0, Z0
 	VADDPS        Z3, Z1, Z1
 	VADDPS        Z1, Z0, Z0
@@ -911,80 +1298,71 @@ whole63:
 	VADDPS        X0, X1, X0
 	VHADDPS       X0, X0, X0
 	VHADDPS       X0, X0, X0
-	VMOVD         X0, (BX)
-	ADDQ          $0x04, BX
-	DECQ          DX
-	JMP           one46
+	VMOVD         X0, (DX)
+	ADDQ          $0x04, DX
+	DECQ          BX
+	JMP           again82
 
-done49:
+done66:
 	VZEROUPPER
 	RET
 
 // func halfDotAVX512(query *float32, rows *uint16, ids *uint32, n int, stride int, out *float32)
 // Requires: AVX, AVX512BW, AVX512F, AVX512VL, MMX+
-TEXT ·halfDotAVX512(SB), $0-48
+TEXT ·halfDotAVX512(SB), $8-48
 	MOVQ  query+0(FP), AX
 	MOVQ  ids+16(FP), CX
-	MOVQ  n+24(FP), DX
-	MOVQ  out+40(FP), BX
-	MOVQ  stride+32(FP), SI
-	MOVQ  SI, DI
-	SHRQ  $0x01, DI
-	ANDQ  $0x0f, DI
-	XORQ  R8, R8
-	BTSQ  DI, R8
-	DECQ  R8
-	KMOVW R8, K1
-	MOVQ  rows+8(FP), R11
-	SUBQ  SI, R11
-
-	// Four rows at once.
-four64:
-	CMPQ  DX, $0x04
-	JL    one67
+	MOVQ  out+40(FP), DX
+	MOVQ  stride+32(FP), DI
+	MOVQ  DI, BX
+	SHRQ  $0x01, BX
+	ANDQ  $0x0f, BX
+	XORQ  SI, SI
+	BTSQ  BX, SI
+	DECQ  SI
+	KMOVW SI, K1
+	MOVQ  n+24(FP), BX
+	SHRQ  $0x02, BX
+	MOVQ  BX, SI
+	SHLQ  $0x02, SI
 	TESTQ CX, CX
-	JZ    inorder65
-	MOVQ  rows+8(FP), DI
-	MOVL  (CX), R8
-	IMULQ stride+32(FP), R8
-	ADDQ  DI, R8
-	MOVL  4(CX), R9
-	IMULQ stride+32(FP), R9
-	ADDQ  DI, R9
-	MOVL  8(CX), R10
-	IMULQ stride+32(FP), R10
-	ADDQ  DI, R10
-	MOVL  12(CX), R11
-	IMULQ stride+32(FP), R11
-	ADDQ  DI, R11
-	CMPQ  stride+32(FP), $0x00000400
-	JL    ready66
-	MOVQ  R8, R12
-	MOVQ  R9, R13
-	MOVQ  R10, R14
-	MOVQ  R11, R15
-	CMPQ  DX, $+5
-	JL    asked72
-	MOVL  16(CX), R12
-	IMULQ stride+32(FP), R12
-	ADDQ  DI, R12
-	CMPQ  DX, $+6
-	JL    asked72
-	MOVL  20(CX), R13
-	IMULQ stride+32(FP), R13
-	ADDQ  DI, R13
-	CMPQ  DX, $+7
-	JL    asked72
-	MOVL  24(CX), R14
-	IMULQ stride+32(FP), R14
-	ADDQ  DI, R14
-	CMPQ  DX, $+8
-	JL    asked72
-	MOVL  28(CX), R15
-	IMULQ stride+32(FP), R15
-	ADDQ  DI, R15
+	JZ    inorder91
 
-asked72:
+	// Rows of the list.
+	TESTQ BX, BX
+	JZ    one92
+
+quarters88:
+	MOVL   (CX), R9
+	IMULQ  stride+32(FP), R9
+	ADDQ   rows+8(FP), R9
+	MOVL   (CX)(SI*1), R10
+	IMULQ  stride+32(FP), R10
+	ADDQ   rows+8(FP), R10
+	MOVL   (CX)(SI*2), R11
+	IMULQ  stride+32(FP), R11
+	ADDQ   rows+8(FP), R11
+	LEAQ   (SI)(SI*2), R8
+	MOVL   (CX)(R8*1), R12
+	IMULQ  stride+32(FP), R12
+	ADDQ   rows+8(FP), R12
+	CMPQ   stride+32(FP), $0x00000400
+	JL     ready89
+	CMPQ   BX, $0x01
+	JE     ready89
+	MOVL   4(CX), R13
+	IMULQ  stride+32(FP), R13
+	ADDQ   rows+8(FP), R13
+	MOVL   4(CX)(SI*1), R14
+	IMULQ  stride+32(FP), R14
+	ADDQ   rows+8(FP), R14
+	MOVL   4(CX)(SI*2), R15
+	IMULQ  stride+32(FP), R15
+	ADDQ   rows+8(FP), R15
+	LEAQ   (SI)(SI*2), R8
+	MOVL   4(CX)(R8*1), BP
+	IMULQ  stride+32(FP), BP
+	ADDQ   rows+8(FP), BP
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
@@ -993,51 +1371,61 @@ asked72:
 	VPXORD Z5, Z5, Z5
 	VPXORD Z6, Z6, Z6
 	VPXORD Z7, Z7, Z7
-	MOVQ   $0x00000040, DI
-	CMPQ   DI, SI
-	JG     over74
+	MOVQ   $0x00000040, R8
 
-loop73:
-	VMOVUPS     -128(AX)(DI*2), Z8
-	VCVTPH2PS   -64(R8)(DI*1), Z9
+asking97:
+	VMOVUPS     -128(AX)(R8*2), Z8
+	VCVTPH2PS   -64(R9)(R8*1), Z9
 	VFMADD231PS Z9, Z8, Z0
-	VCVTPH2PS   -64(R9)(DI*1), Z9
+	VCVTPH2PS   -64(R10)(R8*1), Z9
 	VFMADD231PS Z9, Z8, Z2
-	VCVTPH2PS   -64(R10)(DI*1), Z9
+	VCVTPH2PS   -64(R11)(R8*1), Z9
 	VFMADD231PS Z9, Z8, Z4
-	VCVTPH2PS   -64(R11)(DI*1), Z9
+	VCVTPH2PS   -64(R12)(R8*1), Z9
 	VFMADD231PS Z9, Z8, Z6
-	PREFETCHT0  -64(R12)(DI*1)
-	PREFETCHT0  -64(R13)(DI*1)
-	PREFETCHT0  -64(R14)(DI*1)
-	PREFETCHT0  -64(R15)(DI*1)
-	VMOVUPS     -64(AX)(DI*2), Z8
-	VCVTPH2PS   -32(R8)(DI*1), Z9
+	PREFETCHT0  -64(R13)(R8*1)
+	PREFETCHT0  -64(R14)(R8*1)
+	PREFETCHT0  -64(R15)(R8*1)
+	PREFETCHT0  -64(BP)(R8*1)
+	VMOVUPS     -64(AX)(R8*2), Z8
+	VCVTPH2PS   -32(R9)(R8*1), Z9
 	VFMADD231PS Z9, Z8, Z1
-	VCVTPH2PS   -32(R9)(DI*1), Z9
+	VCVTPH2PS   -32(R10)(R8*1), Z9
 	VFMADD231PS Z9, Z8, Z3
-	VCVTPH2PS   -32(R10)(DI*1), Z9
+	VCVTPH2PS   -32(R11)(R8*1), Z9
 	VFMADD231PS Z9, Z8, Z5
-	VCVTPH2PS   -32(R11)(DI*1), Z9
+	VCVTPH2PS   -32(R12)(R8*1), Z9
 	VFMADD231PS Z9, Z8, Z7
-	ADDQ        $+64, DI
-	CMPQ        DI, SI
-	JLE         loop73
+	ADDQ        $+64, R8
+	CMPQ        R8, $0x00000200
+	JLE         asking97
 
-over74:
-	SUBQ $+64, DI
-	JMP  summed71
+loop98:
+	VMOVUPS     -128(AX)(R8*2), Z8
+	VCVTPH2PS   -64(R9)(R8*1), Z9
+	VFMADD231PS Z9, Z8, Z0
+	VCVTPH2PS   -64(R10)(R8*1), Z9
+	VFMADD231PS Z9, Z8, Z2
+	VCVTPH2PS   -64(R11)(R8*1), Z9
+	VFMADD231PS Z9, Z8, Z4
+	VCVTPH2PS   -64(R12)(R8*1), Z9
+	VFMADD231PS Z9, Z8, Z6
+	VMOVUPS     -64(AX)(R8*2), Z8
+	VCVTPH2PS   -32(R9)(R8*1), Z9
+	VFMADD231PS Z9, Z8, Z1
+	VCVTPH2PS   -32(R10)(R8*1), Z9
+	VFMADD231PS Z9, Z8, Z3
+	VCVTPH2PS   -32(R11)(R8*1), Z9
+	VFMADD231PS Z9, Z8, Z5
+	VCVTPH2PS   -32(R12)(R8*1), Z9
+	VFMADD231PS Z9, Z8, Z7
+	ADDQ        $+64, R8
+	CMPQ        R8, DI
+	JLE         loop98
+	SUBQ        $+64, R8
+	JMP         summed90
 
-inorder65:
-	ADDQ stride+32(FP), R11
-	MOVQ R11, R8
-	ADDQ stride+32(FP), R11
-	MOVQ R11, R9
-	ADDQ stride+32(FP), R11
-	MOVQ R11, R10
-	ADDQ stride+32(FP), R11
-
-ready66:
+ready89:
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
@@ -1046,71 +1434,71 @@ ready66:
 	VPXORD Z5, Z5, Z5
 	VPXORD Z6, Z6, Z6
 	VPXORD Z7, Z7, Z7
-	MOVQ   $0x00000040, DI
-	CMPQ   DI, SI
-	JG     over76
+	MOVQ   $0x00000040, R8
+	CMPQ   R8, DI
+	JG     over99
 
-loop75:
-	VMOVUPS     -128(AX)(DI*2), Z8
-	VCVTPH2PS   -64(R8)(DI*1), Z9
+loop100:
+	VMOVUPS     -128(AX)(R8*2), Z8
+	VCVTPH2PS   -64(R9)(R8*1), Z9
 	VFMADD231PS Z9, Z8, Z0
-	VCVTPH2PS   -64(R9)(DI*1), Z9
+	VCVTPH2PS   -64(R10)(R8*1), Z9
 	VFMADD231PS Z9, Z8, Z2
-	VCVTPH2PS   -64(R10)(DI*1), Z9
+	VCVTPH2PS   -64(R11)(R8*1), Z9
 	VFMADD231PS Z9, Z8, Z4
-	VCVTPH2PS   -64(R11)(DI*1), Z9
+	VCVTPH2PS   -64(R12)(R8*1), Z9
 	VFMADD231PS Z9, Z8, Z6
-	VMOVUPS     -64(AX)(DI*2), Z8
-	VCVTPH2PS   -32(R8)(DI*1), Z9
+	VMOVUPS     -64(AX)(R8*2), Z8
+	VCVTPH2PS   -32(R9)(R8*1), Z9
 	VFMADD231PS Z9, Z8, Z1
-	VCVTPH2PS   -32(R9)(DI*1), Z9
+	VCVTPH2PS   -32(R10)(R8*1), Z9
 	VFMADD231PS Z9, Z8, Z3
-	VCVTPH2PS   -32(R10)(DI*1), Z9
+	VCVTPH2PS   -32(R11)(R8*1), Z9
 	VFMADD231PS Z9, Z8, Z5
-	VCVTPH2PS   -32(R11)(DI*1), Z9
+	VCVTPH2PS   -32(R12)(R8*1), Z9
 	VFMADD231PS Z9, Z8, Z7
-	ADDQ        $+64, DI
-	CMPQ        DI, SI
-	JLE         loop75
+	ADDQ        $+64, R8
+	CMPQ        R8, DI
+	JLE         loop100
 
-over76:
-	SUBQ $+64, DI
+over99:
+	SUBQ $+64, R8
 
-summed71:
-chunk77:
-	ADDQ        $+32, DI
-	CMPQ        DI, SI
-	JG          chunks78
-	VMOVUPS     -64(AX)(DI*2), Z8
-	VCVTPH2PS   -32(R8)(DI*1), Z9
+summed90:
+chunk101:
+	ADDQ        $+32, R8
+	CMPQ        R8, DI
+	JG          chunks102
+	VMOVUPS     -64(AX)(R8*2), Z8
+	VCVTPH2PS   -32(R9)(R8*1), Z9
 	VFMADD231PS Z9, Z8, Z0
-	VCVTPH2PS   -32(R9)(DI*1), Z9
+	VCVTPH2PS   -32(R10)(R8*1), Z9
 	VFMADD231PS Z9, Z8, Z2
-	VCVTPH2PS   -32(R10)(DI*1), Z9
+	VCVTPH2PS   -32(R11)(R8*1), Z9
 	VFMADD231PS Z9, Z8, Z4
-	VCVTPH2PS   -32(R11)(DI*1), Z9
+	VCVTPH2PS   -32(R12)(R8*1), Z9
 	VFMADD231PS Z9, Z8, Z6
-	JMP         chunk77
+	JMP         chunk101
 
-chunks78:
-	SUBQ        $+32, DI
-	CMPQ        DI, SI
-	JGE         whole79
-	VMOVUPS.Z   (AX)(DI*2), K1, Z8
-	VMOVDQU16.Z (R8)(DI*1), K1, Y9
+chunks102:
+	SUBQ        $+32, R8
+	CMPQ        R8, DI
+	JGE         whole103
+	VMOVUPS.Z   (AX)(R8*2), K1, Z8
+	VMOVDQU16.Z (R9)(R8*1), K1, Y9
 	VCVTPH2PS   Y9, Z9
 	VFMADD231PS Z9, Z8, Z1
-	VMOVDQU16.Z (R9)(DI*1), K1, Y9
+	VMOVDQU16.Z (R10)(R8*1), K1, Y9
 	VCVTPH2PS   Y9, Z9
 	VFMADD231PS Z9, Z8, Z3
-	VMOVDQU16.Z (R10)(DI*1), K1, Y9
+	VMOVDQU16.Z (R11)(R8*1), K1, Y9
 	VCVTPH2PS   Y9, Z9
 	VFMADD231PS Z9, Z8, Z5
-	VMOVDQU16.Z (R11)(DI*1), K1, Y9
+	VMOVDQU16.Z (R12)(R8*1), K1, Y9
 	VCVTPH2PS   Y9, Z9
 	VFMADD231PS Z9, Z8, Z7
 
-whole79:
+whole103:
 	VADDPS        Z1, Z0, Z0
 	VADDPS        Z3, Z2, Z2
 	VADDPS        Z5, Z4, Z4
@@ -1128,78 +1516,206 @@ whole79:
 	VHADDPS       Y1, Y0, Y0
 	VEXTRACTF128  $0x01, Y0, X1
 	VADDPS        X1, X0, X1
-	VMOVDQU       X1, (BX)
-	ADDQ          $0x10, BX
-	SUBQ          $0x04, DX
-	TESTQ         CX, CX
-	JZ            four64
-	ADDQ          $0x10, CX
-	JMP           four64
+	VMOVD         X1, (DX)
+	VPEXTRD       $0x01, X1, (DX)(SI*1)
+	VPEXTRD       $0x02, X1, (DX)(SI*2)
+	LEAQ          (SI)(SI*2), R8
+	VPEXTRD       $0x03, X1, (DX)(R8*1)
+	ADDQ          $0x04, DX
+	ADDQ          $0x04, CX
+	DECQ          BX
+	JNZ           quarters88
+	LEAQ          (SI)(SI*2), R8
+	ADDQ          R8, CX
+	ADDQ          R8, DX
+	JMP           one92
 
-	// What is left, row by row.
-one67:
-	TESTQ DX, DX
-	JZ    done70
-	TESTQ CX, CX
-	JZ    oneinorder68
-	MOVQ  rows+8(FP), DI
-	MOVL  (CX), R11
-	IMULQ stride+32(FP), R11
-	ADDQ  DI, R11
-	ADDQ  $0x04, CX
-	JMP   oneready69
+	// Rows in order.
+inorder91:
+	MOVQ  rows+8(FP), R12
+	TESTQ BX, BX
+	JZ    over105
+	MOVQ  BX, R8
+	IMULQ DI, R8
+	MOVQ  R12, R9
+	LEAQ  (R9)(R8*1), R10
+	LEAQ  (R10)(R8*1), R11
+	LEAQ  (R11)(R8*1), R12
 
-oneinorder68:
-	ADDQ stride+32(FP), R11
-
-oneready69:
+quarters104:
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
 	VPXORD Z3, Z3, Z3
-	MOVQ   $0x00000080, DI
-	CMPQ   DI, SI
-	JG     over81
+	VPXORD Z4, Z4, Z4
+	VPXORD Z5, Z5, Z5
+	VPXORD Z6, Z6, Z6
+	VPXORD Z7, Z7, Z7
+	MOVQ   $0x00000040, R8
+	CMPQ   R8, DI
+	JG     over106
 
-loop80:
-	VMOVUPS     -256(AX)(DI*2), Z4
-	VCVTPH2PS   -128(R11)(DI*1), Z5
+loop107:
+	VMOVUPS     -128(AX)(R8*2), Z8
+	VCVTPH2PS   -64(R9)(R8*1), Z9
+	VFMADD231PS Z9, Z8, Z0
+	VCVTPH2PS   -64(R10)(R8*1), Z9
+	VFMADD231PS Z9, Z8, Z2
+	VCVTPH2PS   -64(R11)(R8*1), Z9
+	VFMADD231PS Z9, Z8, Z4
+	VCVTPH2PS   -64(R12)(R8*1), Z9
+	VFMADD231PS Z9, Z8, Z6
+	VMOVUPS     -64(AX)(R8*2), Z8
+	VCVTPH2PS   -32(R9)(R8*1), Z9
+	VFMADD231PS Z9, Z8, Z1
+	VCVTPH2PS   -32(R10)(R8*1), Z9
+	VFMADD231PS Z9, Z8, Z3
+	VCVTPH2PS   -32(R11)(R8*1), Z9
+	VFMADD231PS Z9, Z8, Z5
+	VCVTPH2PS   -32(R12)(R8*1), Z9
+	VFMADD231PS Z9, Z8, Z7
+	ADDQ        $+64, R8
+	CMPQ        R8, DI
+	JLE         loop107
+
+over106:
+	SUBQ $+64, R8
+
+chunk108:
+	ADDQ        $+32, R8
+	CMPQ        R8, DI
+	JG          chunks109
+	VMOVUPS     -64(AX)(R8*2), Z8
+	VCVTPH2PS   -32(R9)(R8*1), Z9
+	VFMADD231PS Z9, Z8, Z0
+	VCVTPH2PS   -32(R10)(R8*1), Z9
+	VFMADD231PS Z9, Z8, Z2
+	VCVTPH2PS   -32(R11)(R8*1), Z9
+	VFMADD231PS Z9, Z8, Z4
+	VCVTPH2PS   -32(R12)(R8*1), Z9
+	VFMADD231PS Z9, Z8, Z6
+	JMP         chunk108
+
+chunks109:
+	SUBQ        $+32, R8
+	CMPQ        R8, DI
+	JGE         whole110
+	VMOVUPS.Z   (AX)(R8*2), K1, Z8
+	VMOVDQU16.Z (R9)(R8*1), K1, Y9
+	VCVTPH2PS   Y9, Z9
+	VFMADD231PS Z9, Z8, Z1
+	VMOVDQU16.Z (R10)(R8*1), K1, Y9
+	VCVTPH2PS   Y9, Z9
+	VFMADD231PS Z9, Z8, Z3
+	VMOVDQU16.Z (R11)(R8*1), K1, Y9
+	VCVTPH2PS   Y9, Z9
+	VFMADD231PS Z9, Z8, Z5
+	VMOVDQU16.Z (R12)(R8*1), K1, Y9
+	VCVTPH2PS   Y9, Z9
+	VFMADD231PS Z9, Z8, Z7
+
+whole110:
+	VADDPS        Z1, Z0, Z0
+	VADDPS        Z3, Z2, Z2
+	VADDPS        Z5, Z4, Z4
+	VADDPS        Z7, Z6, Z6
+	VEXTRACTI64X4 $0x01, Z0, Y1
+	VADDPS        Y1, Y0, Y1
+	VEXTRACTI64X4 $0x01, Z2, Y0
+	VADDPS        Y0, Y2, Y0
+	VEXTRACTI64X4 $0x01, Z4, Y2
+	VADDPS        Y2, Y4, Y2
+	VEXTRACTI64X4 $0x01, Z6, Y3
+	VADDPS        Y3, Y6, Y3
+	VHADDPS       Y0, Y1, Y0
+	VHADDPS       Y3, Y2, Y1
+	VHADDPS       Y1, Y0, Y0
+	VEXTRACTF128  $0x01, Y0, X1
+	VADDPS        X1, X0, X1
+	VMOVD         X1, (DX)
+	VPEXTRD       $0x01, X1, (DX)(SI*1)
+	VPEXTRD       $0x02, X1, (DX)(SI*2)
+	LEAQ          (SI)(SI*2), R8
+	VPEXTRD       $0x03, X1, (DX)(R8*1)
+	ADDQ          $0x04, DX
+	ADDQ          DI, R9
+	ADDQ          DI, R10
+	ADDQ          DI, R11
+	ADDQ          DI, R12
+	DECQ          BX
+	JNZ           quarters104
+	LEAQ          (SI)(SI*2), R8
+	ADDQ          R8, DX
+
+over105:
+	SUBQ DI, R12
+
+	// What is left, row by row.
+one92:
+	MOVQ n+24(FP), BX
+	ANDQ $0x03, BX
+
+again111:
+	JZ    done95
+	TESTQ CX, CX
+	JZ    oneinorder93
+	MOVL  (CX), R12
+	IMULQ stride+32(FP), R12
+	ADDQ  rows+8(FP), R12
+	ADDQ  $0x04, CX
+	JMP   oneready94
+
+oneinorder93:
+	ADDQ stride+32(FP), R12
+
+oneready94:
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	MOVQ   $0x00000080, R8
+	CMPQ   R8, DI
+	JG     over112
+
+loop113:
+	VMOVUPS     -256(AX)(R8*2), Z4
+	VCVTPH2PS   -128(R12)(R8*1), Z5
 	VFMADD231PS Z5, Z4, Z0
-	VMOVUPS     -192(AX)(DI*2), Z4
-	VCVTPH2PS   -96(R11)(DI*1), Z5
+	VMOVUPS     -192(AX)(R8*2), Z4
+	VCVTPH2PS   -96(R12)(R8*1), Z5
 	VFMADD231PS Z5, Z4, Z1
-	VMOVUPS     -128(AX)(DI*2), Z4
-	VCVTPH2PS   -64(R11)(DI*1), Z5
+	VMOVUPS     -128(AX)(R8*2), Z4
+	VCVTPH2PS   -64(R12)(R8*1), Z5
 	VFMADD231PS Z5, Z4, Z2
-	VMOVUPS     -64(AX)(DI*2), Z4
-	VCVTPH2PS   -32(R11)(DI*1), Z5
+	VMOVUPS     -64(AX)(R8*2), Z4
+	VCVTPH2PS   -32(R12)(R8*1), Z5
 	VFMADD231PS Z5, Z4, Z3
-	ADDQ        $+128, DI
-	CMPQ        DI, SI
-	JLE         loop80
+	ADDQ        $+128, R8
+	CMPQ        R8, DI
+	JLE         loop113
 
-over81:
-	SUBQ $+128, DI
+over112:
+	SUBQ $+128, R8
 
-chunk82:
-	ADDQ        $+32, DI
-	CMPQ        DI, SI
-	JG          chunks83
-	VMOVUPS     -64(AX)(DI*2), Z4
-	VCVTPH2PS   -32(R11)(DI*1), Z5
+chunk114:
+	ADDQ        $+32, R8
+	CMPQ        R8, DI
+	JG          chunks115
+	VMOVUPS     -64(AX)(R8*2), Z4
+	VCVTPH2PS   -32(R12)(R8*1), Z5
 	VFMADD231PS Z5, Z4, Z0
-	JMP         chunk82
+	JMP         chunk114
 
-chunks83:
-	SUBQ        $+32, DI
-	CMPQ        DI, SI
-	JGE         whole84
-	VMOVUPS.Z   (AX)(DI*2), K1, Z4
-	VMOVDQU16.Z (R11)(DI*1), K1, Y5
+chunks115:
+	SUBQ        $+32, R8
+	CMPQ        R8, DI
+	JGE         whole116
+	VMOVUPS.Z   (AX)(R8*2), K1, Z4
+	VMOVDQU16.Z (R12)(R8*1), K1, Y5
 	VCVTPH2PS   Y5, Z5
 	VFMADD231PS Z5, Z4, Z3
 
-whole84:
+whole116:
 	VADDPS        Z2, Z0, Z0
 	VADDPS        Z3, Z1, Z1
 	VADDPS        Z1, Z0, Z0
@@ -1209,82 +1725,73 @@ whole84:
 	VADDPS        X0, X1, X0
 	VHADDPS       X0, X0, X0
 	VHADDPS       X0, X0, X0
-	VMOVD         X0, (BX)
-	ADDQ          $0x04, BX
-	DECQ          DX
-	JMP           one67
+	VMOVD         X0, (DX)
+	ADDQ          $0x04, DX
+	DECQ          BX
+	JMP           again111
 
-done70:
+done95:
 	VZEROUPPER
 	RET
 
 // func l1AVX512(query *float32, rows *float32, ids *uint32, n int, stride int, out *float32)
 // Requires: AVX, AVX512F, MMX+
-TEXT ·l1AVX512(SB), $0-48
+TEXT ·l1AVX512(SB), $8-48
 	MOVQ       query+0(FP), AX
 	MOVQ       ids+16(FP), CX
-	MOVQ       n+24(FP), DX
-	MOVQ       out+40(FP), BX
-	MOVQ       stride+32(FP), SI
-	MOVQ       SI, DI
-	SHRQ       $0x02, DI
-	ANDQ       $0x0f, DI
-	XORQ       R8, R8
-	BTSQ       DI, R8
-	DECQ       R8
-	KMOVW      R8, K1
+	MOVQ       out+40(FP), DX
+	MOVQ       stride+32(FP), DI
+	MOVQ       DI, BX
+	SHRQ       $0x02, BX
+	ANDQ       $0x0f, BX
+	XORQ       SI, SI
+	BTSQ       BX, SI
+	DECQ       SI
+	KMOVW      SI, K1
 	VPTERNLOGD $0xff, Z0, Z0, Z0
 	VPSRLD     $0x01, Z0, Z0
-	MOVQ       rows+8(FP), R11
-	SUBQ       SI, R11
+	MOVQ       n+24(FP), BX
+	SHRQ       $0x02, BX
+	MOVQ       BX, SI
+	SHLQ       $0x02, SI
+	TESTQ      CX, CX
+	JZ         inorder120
 
-	// Four rows at once.
-four85:
-	CMPQ  DX, $0x04
-	JL    one88
-	TESTQ CX, CX
-	JZ    inorder86
-	MOVQ  rows+8(FP), DI
-	MOVL  (CX), R8
-	IMULQ stride+32(FP), R8
-	ADDQ  DI, R8
-	MOVL  4(CX), R9
-	IMULQ stride+32(FP), R9
-	ADDQ  DI, R9
-	MOVL  8(CX), R10
-	IMULQ stride+32(FP), R10
-	ADDQ  DI, R10
-	MOVL  12(CX), R11
-	IMULQ stride+32(FP), R11
-	ADDQ  DI, R11
-	CMPQ  stride+32(FP), $0x00000400
-	JL    ready87
-	MOVQ  R8, R12
-	MOVQ  R9, R13
-	MOVQ  R10, R14
-	MOVQ  R11, R15
-	CMPQ  DX, $+5
-	JL    asked93
-	MOVL  16(CX), R12
-	IMULQ stride+32(FP), R12
-	ADDQ  DI, R12
-	CMPQ  DX, $+6
-	JL    asked93
-	MOVL  20(CX), R13
-	IMULQ stride+32(FP), R13
-	ADDQ  DI, R13
-	CMPQ  DX, $+7
-	JL    asked93
-	MOVL  24(CX), R14
-	IMULQ stride+32(FP), R14
-	ADDQ  DI, R14
-	CMPQ  DX, $+8
-	JL    asked93
-	MOVL  28(CX), R15
-	IMULQ stride+32(FP), R15
-	ADDQ  DI, R15
+	// Rows of the list.
+	TESTQ BX, BX
+	JZ    one121
 
-asked93:
+quarters117:
+	MOVL   (CX), R9
+	IMULQ  stride+32(FP), R9
+	ADDQ   rows+8(FP), R9
+	MOVL   (CX)(SI*1), R10
+	IMULQ  stride+32(FP), R10
+	ADDQ   rows+8(FP), R10
+	MOVL   (CX)(SI*2), R11
+	IMULQ  stride+32(FP), R11
+	ADDQ   rows+8(FP), R11
+	LEAQ   (SI)(SI*2), R8
+	MOVL   (CX)(R8*1), R12
+	IMULQ  stride+32(FP), R12
+	ADDQ   rows+8(FP), R12
+	CMPQ   stride+32(FP), $0x00000400
+	JL     ready118
+	CMPQ   BX, $0x01
+	JE     ready118
+	MOVL   4(CX), R13
+	IMULQ  stride+32(FP), R13
+	ADDQ   rows+8(FP), R13
+	MOVL   4(CX)(SI*1), R14
+	IMULQ  stride+32(FP), R14
+	ADDQ   rows+8(FP), R14
+	MOVL   4(CX)(SI*2), R15
+	IMULQ  stride+32(FP), R15
+	ADDQ   rows+8(FP), R15
+	LEAQ   (SI)(SI*2), R8
+	MOVL   4(CX)(R8*1), BP
+	IMULQ  stride+32(FP), BP
+	ADDQ   rows+8(FP), BP
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
 	VPXORD Z3, Z3, Z3
@@ -1293,71 +1800,97 @@ asked93:
 	VPXORD Z6, Z6, Z6
 	VPXORD Z7, Z7, Z7
 	VPXORD Z8, Z8, Z8
-	MOVQ   $0x00000080, DI
-	CMPQ   DI, SI
-	JG     over95
+	MOVQ   $0x00000080, R8
 
-loop94:
-	VMOVUPS    -128(AX)(DI*1), Z9
-	VMOVUPS    -128(R8)(DI*1), Z10
+asking126:
+	VMOVUPS    -128(AX)(R8*1), Z9
+	VMOVUPS    -128(R9)(R8*1), Z10
 	VSUBPS     Z10, Z9, Z10
 	VPANDD     Z0, Z10, Z10
 	VADDPS     Z10, Z1, Z1
-	VMOVUPS    -128(R9)(DI*1), Z10
+	VMOVUPS    -128(R10)(R8*1), Z10
 	VSUBPS     Z10, Z9, Z10
 	VPANDD     Z0, Z10, Z10
 	VADDPS     Z10, Z3, Z3
-	VMOVUPS    -128(R10)(DI*1), Z10
+	VMOVUPS    -128(R11)(R8*1), Z10
 	VSUBPS     Z10, Z9, Z10
 	VPANDD     Z0, Z10, Z10
 	VADDPS     Z10, Z5, Z5
-	VMOVUPS    -128(R11)(DI*1), Z10
+	VMOVUPS    -128(R12)(R8*1), Z10
 	VSUBPS     Z10, Z9, Z10
 	VPANDD     Z0, Z10, Z10
 	VADDPS     Z10, Z7, Z7
-	PREFETCHT0 -128(R12)(DI*1)
-	PREFETCHT0 -128(R13)(DI*1)
-	PREFETCHT0 -128(R14)(DI*1)
-	PREFETCHT0 -128(R15)(DI*1)
-	VMOVUPS    -64(AX)(DI*1), Z9
-	VMOVUPS    -64(R8)(DI*1), Z10
+	PREFETCHT0 -128(R13)(R8*1)
+	PREFETCHT0 -128(R14)(R8*1)
+	PREFETCHT0 -128(R15)(R8*1)
+	PREFETCHT0 -128(BP)(R8*1)
+	VMOVUPS    -64(AX)(R8*1), Z9
+	VMOVUPS    -64(R9)(R8*1), Z10
 	VSUBPS     Z10, Z9, Z10
 	VPANDD     Z0, Z10, Z10
 	VADDPS     Z10, Z2, Z2
-	VMOVUPS    -64(R9)(DI*1), Z10
+	VMOVUPS    -64(R10)(R8*1), Z10
 	VSUBPS     Z10, Z9, Z10
 	VPANDD     Z0, Z10, Z10
 	VADDPS     Z10, Z4, Z4
-	VMOVUPS    -64(R10)(DI*1), Z10
+	VMOVUPS    -64(R11)(R8*1), Z10
 	VSUBPS     Z10, Z9, Z10
 	VPANDD     Z0, Z10, Z10
 	VADDPS     Z10, Z6, Z6
-	VMOVUPS    -64(R11)(DI*1), Z10
+	VMOVUPS    -64(R12)(R8*1), Z10
 	VSUBPS     Z10, Z9, Z10
 	VPANDD     Z0, Z10, Z10
 	VADDPS     Z10, Z8, Z8
-	PREFETCHT0 -64(R12)(DI*1)
-	PREFETCHT0 -64(R13)(DI*1)
-	PREFETCHT0 -64(R14)(DI*1)
-	PREFETCHT0 -64(R15)(DI*1)
-	ADDQ       $+128, DI
-	CMPQ       DI, SI
-	JLE        loop94
+	PREFETCHT0 -64(R13)(R8*1)
+	PREFETCHT0 -64(R14)(R8*1)
+	PREFETCHT0 -64(R15)(R8*1)
+	PREFETCHT0 -64(BP)(R8*1)
+	ADDQ       $+128, R8
+	CMPQ       R8, $0x00000200
+	JLE        asking126
 
-over95:
-	SUBQ $+128, DI
-	JMP  summed92
+loop127:
+	VMOVUPS -128(AX)(R8*1), Z9
+	VMOVUPS -128(R9)(R8*1), Z10
+	VSUBPS  Z10, Z9, Z10
+	VPANDD  Z0, Z10, Z10
+	VADDPS  Z10, Z1, Z1
+	VMOVUPS -128(R10)(R8*1), Z10
+	VSUBPS  Z10, Z9, Z10
+	VPANDD  Z0, Z10, Z10
+	VADDPS  Z10, Z3, Z3
+	VMOVUPS -128(R11)(R8*1), Z10
+	VSUBPS  Z10, Z9, Z10
+	VPANDD  Z0, Z10, Z10
+	VADDPS  Z10, Z5, Z5
+	VMOVUPS -128(R12)(R8*1), Z10
+	VSUBPS  Z10, Z9, Z10
+	VPANDD  Z0, Z10, Z10
+	VADDPS  Z10, Z7, Z7
+	VMOVUPS -64(AX)(R8*1), Z9
+	VMOVUPS -64(R9)(R8*1), Z10
+	VSUBPS  Z10, Z9, Z10
+	VPANDD  Z0, Z10, Z10
+	VADDPS  Z10, Z2, Z2
+	VMOVUPS -64(R10)(R8*1), Z10
+	VSUBPS  Z10, Z9, Z10
+	VPANDD  Z0, Z10, Z10
+	VADDPS  Z10, Z4, Z4
+	VMOVUPS -64(R11)(R8*1), Z10
+	VSUBPS  Z10, Z9, Z10
+	VPANDD  Z0, Z10, Z10
+	VADDPS  Z10, Z6, Z6
+	VMOVUPS -64(R12)(R8*1), Z10
+	VSUBPS  Z10, Z9, Z10
+	VPANDD  Z0, Z10, Z10
+	VADDPS  Z10, Z8, Z8
+	ADDQ    $+128, R8
+	CMPQ    R8, DI
+	JLE     loop127
+	SUBQ    $+128, R8
+	JMP     summed119
 
-inorder86:
-	ADDQ stride+32(FP), R11
-	MOVQ R11, R8
-	ADDQ stride+32(FP), R11
-	MOVQ R11, R9
-	ADDQ stride+32(FP), R11
-	MOVQ R11, R10
-	ADDQ stride+32(FP), R11
-
-ready87:
+ready118:
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
 	VPXORD Z3, Z3, Z3
@@ -1366,99 +1899,99 @@ ready87:
 	VPXORD Z6, Z6, Z6
 	VPXORD Z7, Z7, Z7
 	VPXORD Z8, Z8, Z8
-	MOVQ   $0x00000080, DI
-	CMPQ   DI, SI
-	JG     over97
+	MOVQ   $0x00000080, R8
+	CMPQ   R8, DI
+	JG     over128
 
-loop96:
-	VMOVUPS -128(AX)(DI*1), Z9
-	VMOVUPS -128(R8)(DI*1), Z10
+loop129:
+	VMOVUPS -128(AX)(R8*1), Z9
+	VMOVUPS -128(R9)(R8*1), Z10
 	VSUBPS  Z10, Z9, Z10
 	VPANDD  Z0, Z10, Z10
 	VADDPS  Z10, Z1, Z1
-	VMOVUPS -128(R9)(DI*1), Z10
+	VMOVUPS -128(R10)(R8*1), Z10
 	VSUBPS  Z10, Z9, Z10
 	VPANDD  Z0, Z10, Z10
 	VADDPS  Z10, Z3, Z3
-	VMOVUPS -128(R10)(DI*1), Z10
+	VMOVUPS -128(R11)(R8*1), Z10
 	VSUBPS  Z10, Z9, Z10
 	VPANDD  Z0, Z10, Z10
 	VADDPS  Z10, Z5, Z5
-	VMOVUPS -128(R11)(DI*1), Z10
+	VMOVUPS -128(R12)(R8*1), Z10
 	VSUBPS  Z10, Z9, Z10
 	VPANDD  Z0, Z10, Z10
 	VADDPS  Z10, Z7, Z7
-	VMOVUPS -64(AX)(DI*1), Z9
-	VMOVUPS -64(R8)(DI*1), Z10
+	VMOVUPS -64(AX)(R8*1), Z9
+	VMOVUPS -64(R9)(R8*1), Z10
 	VSUBPS  Z10, Z9, Z10
 	VPANDD  Z0, Z10, Z10
 	VADDPS  Z10, Z2, Z2
-	VMOVUPS -64(R9)(DI*1), Z10
+	VMOVUPS -64(R10)(R8*1), Z10
 	VSUBPS  Z10, Z9, Z10
 	VPANDD  Z0, Z10, Z10
 	VADDPS  Z10, Z4, Z4
-	VMOVUPS -64(R10)(DI*1), Z10
+	VMOVUPS -64(R11)(R8*1), Z10
 	VSUBPS  Z10, Z9, Z10
 	VPANDD  Z0, Z10, Z10
 	VADDPS  Z10, Z6, Z6
-	VMOVUPS -64(R11)(DI*1), Z10
+	VMOVUPS -64(R12)(R8*1), Z10
 	VSUBPS  Z10, Z9, Z10
 	VPANDD  Z0, Z10, Z10
 	VADDPS  Z10, Z8, Z8
-	ADDQ    $+128, DI
-	CMPQ    DI, SI
-	JLE     loop96
+	ADDQ    $+128, R8
+	CMPQ    R8, DI
+	JLE     loop129
 
-over97:
-	SUBQ $+128, DI
+over128:
+	SUBQ $+128, R8
 
-summed92:
-chunk98:
-	ADDQ    $+64, DI
-	CMPQ    DI, SI
-	JG      chunks99
-	VMOVUPS -64(AX)(DI*1), Z9
-	VMOVUPS -64(R8)(DI*1), Z10
+summed119:
+chunk130:
+	ADDQ    $+64, R8
+	CMPQ    R8, DI
+	JG      chunks131
+	VMOVUPS -64(AX)(R8*1), Z9
+	VMOVUPS -64(R9)(R8*1), Z10
 	VSUBPS  Z10, Z9, Z10
 	VPANDD  Z0, Z10, Z10
 	VADDPS  Z10, Z1, Z1
-	VMOVUPS -64(R9)(DI*1), Z10
+	VMOVUPS -64(R10)(R8*1), Z10
 	VSUBPS  Z10, Z9, Z10
 	VPANDD  Z0, Z10, Z10
 	VADDPS  Z10, Z3, Z3
-	VMOVUPS -64(R10)(DI*1), Z10
+	VMOVUPS -64(R11)(R8*1), Z10
 	VSUBPS  Z10, Z9, Z10
 	VPANDD  Z0, Z10, Z10
 	VADDPS  Z10, Z5, Z5
-	VMOVUPS -64(R11)(DI*1), Z10
+	VMOVUPS -64(R12)(R8*1), Z10
 	VSUBPS  Z10, Z9, Z10
 	VPANDD  Z0, Z10, Z10
 	VADDPS  Z10, Z7, Z7
-	JMP     chunk98
+	JMP     chunk130
 
-chunks99:
-	SUBQ      $+64, DI
-	CMPQ      DI, SI
-	JGE       whole100
-	VMOVUPS.Z (AX)(DI*1), K1, Z9
-	VMOVUPS.Z (R8)(DI*1), K1, Z10
+chunks131:
+	SUBQ      $+64, R8
+	CMPQ      R8, DI
+	JGE       whole132
+	VMOVUPS.Z (AX)(R8*1), K1, Z9
+	VMOVUPS.Z (R9)(R8*1), K1, Z10
 	VSUBPS    Z10, Z9, Z10
 	VPANDD    Z0, Z10, Z10
 	VADDPS    Z10, Z2, Z2
-	VMOVUPS.Z (R9)(DI*1), K1, Z10
+	VMOVUPS.Z (R10)(R8*1), K1, Z10
 	VSUBPS    Z10, Z9, Z10
 	VPANDD    Z0, Z10, Z10
 	VADDPS    Z10, Z4, Z4
-	VMOVUPS.Z (R10)(DI*1), K1, Z10
+	VMOVUPS.Z (R11)(R8*1), K1, Z10
 	VSUBPS    Z10, Z9, Z10
 	VPANDD    Z0, Z10, Z10
 	VADDPS    Z10, Z6, Z6
-	VMOVUPS.Z (R11)(DI*1), K1, Z10
+	VMOVUPS.Z (R12)(R8*1), K1, Z10
 	VSUBPS    Z10, Z9, Z10
 	VPANDD    Z0, Z10, Z10
 	VADDPS    Z10, Z8, Z8
 
-whole100:
+whole132:
 	VADDPS        Z2, Z1, Z1
 	VADDPS        Z4, Z3, Z3
 	VADDPS        Z6, Z5, Z5
@@ -1476,89 +2009,245 @@ whole100:
 	VHADDPS       Y2, Y1, Y1
 	VEXTRACTF128  $0x01, Y1, X2
 	VADDPS        X2, X1, X2
-	VMOVDQU       X2, (BX)
-	ADDQ          $0x10, BX
-	SUBQ          $0x04, DX
-	TESTQ         CX, CX
-	JZ            four85
-	ADDQ          $0x10, CX
-	JMP           four85
+	VMOVD         X2, (DX)
+	VPEXTRD       $0x01, X2, (DX)(SI*1)
+	VPEXTRD       $0x02, X2, (DX)(SI*2)
+	LEAQ          (SI)(SI*2), R8
+	VPEXTRD       $0x03, X2, (DX)(R8*1)
+	ADDQ          $0x04, DX
+	ADDQ          $0x04, CX
+	DECQ          BX
+	JNZ           quarters117
+	LEAQ          (SI)(SI*2), R8
+	ADDQ          R8, CX
+	ADDQ          R8, DX
+	JMP           one121
 
-	// What is left, row by row.
-one88:
-	TESTQ DX, DX
-	JZ    done91
-	TESTQ CX, CX
-	JZ    oneinorder89
-	MOVQ  rows+8(FP), DI
-	MOVL  (CX), R11
-	IMULQ stride+32(FP), R11
-	ADDQ  DI, R11
-	ADDQ  $0x04, CX
-	JMP   oneready90
+	// Rows in order.
+inorder120:
+	MOVQ  rows+8(FP), R12
+	TESTQ BX, BX
+	JZ    over134
+	MOVQ  BX, R8
+	IMULQ DI, R8
+	MOVQ  R12, R9
+	LEAQ  (R9)(R8*1), R10
+	LEAQ  (R10)(R8*1), R11
+	LEAQ  (R11)(R8*1), R12
 
-oneinorder89:
-	ADDQ stride+32(FP), R11
-
-oneready90:
+quarters133:
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
 	VPXORD Z3, Z3, Z3
 	VPXORD Z4, Z4, Z4
-	MOVQ   $0x00000100, DI
-	CMPQ   DI, SI
-	JG     over102
+	VPXORD Z5, Z5, Z5
+	VPXORD Z6, Z6, Z6
+	VPXORD Z7, Z7, Z7
+	VPXORD Z8, Z8, Z8
+	MOVQ   $0x00000080, R8
+	CMPQ   R8, DI
+	JG     over135
 
-loop101:
-	VMOVUPS -256(AX)(DI*1), Z5
-	VMOVUPS -256(R11)(DI*1), Z6
+loop136:
+	VMOVUPS -128(AX)(R8*1), Z9
+	VMOVUPS -128(R9)(R8*1), Z10
+	VSUBPS  Z10, Z9, Z10
+	VPANDD  Z0, Z10, Z10
+	VADDPS  Z10, Z1, Z1
+	VMOVUPS -128(R10)(R8*1), Z10
+	VSUBPS  Z10, Z9, Z10
+	VPANDD  Z0, Z10, Z10
+	VADDPS  Z10, Z3, Z3
+	VMOVUPS -128(R11)(R8*1), Z10
+	VSUBPS  Z10, Z9, Z10
+	VPANDD  Z0, Z10, Z10
+	VADDPS  Z10, Z5, Z5
+	VMOVUPS -128(R12)(R8*1), Z10
+	VSUBPS  Z10, Z9, Z10
+	VPANDD  Z0, Z10, Z10
+	VADDPS  Z10, Z7, Z7
+	VMOVUPS -64(AX)(R8*1), Z9
+	VMOVUPS -64(R9)(R8*1), Z10
+	VSUBPS  Z10, Z9, Z10
+	VPANDD  Z0, Z10, Z10
+	VADDPS  Z10, Z2, Z2
+	VMOVUPS -64(R10)(R8*1), Z10
+	VSUBPS  Z10, Z9, Z10
+	VPANDD  Z0, Z10, Z10
+	VADDPS  Z10, Z4, Z4
+	VMOVUPS -64(R11)(R8*1), Z10
+	VSUBPS  Z10, Z9, Z10
+	VPANDD  Z0, Z10, Z10
+	VADDPS  Z10, Z6, Z6
+	VMOVUPS -64(R12)(R8*1), Z10
+	VSUBPS  Z10, Z9, Z10
+	VPANDD  Z0, Z10, Z10
+	VADDPS  Z10, Z8, Z8
+	ADDQ    $+128, R8
+	CMPQ    R8, DI
+	JLE     loop136
+
+over135:
+	SUBQ $+128, R8
+
+chunk137:
+	ADDQ    $+64, R8
+	CMPQ    R8, DI
+	JG      chunks138
+	VMOVUPS -64(AX)(R8*1), Z9
+	VMOVUPS -64(R9)(R8*1), Z10
+	VSUBPS  Z10, Z9, Z10
+	VPANDD  Z0, Z10, Z10
+	VADDPS  Z10, Z1, Z1
+	VMOVUPS -64(R10)(R8*1), Z10
+	VSUBPS  Z10, Z9, Z10
+	VPANDD  Z0, Z10, Z10
+	VADDPS  Z10, Z3, Z3
+	VMOVUPS -64(R11)(R8*1), Z10
+	VSUBPS  Z10, Z9, Z10
+	VPANDD  Z0, Z10, Z10
+	VADDPS  Z10, Z5, Z5
+	VMOVUPS -64(R12)(R8*1), Z10
+	VSUBPS  Z10, Z9, Z10
+	VPANDD  Z0, Z10, Z10
+	VADDPS  Z10, Z7, Z7
+	JMP     chunk137
+
+chunks138:
+	SUBQ      $+64, R8
+	CMPQ      R8, DI
+	JGE       whole139
+	VMOVUPS.Z (AX)(R8*1), K1, Z9
+	VMOVUPS.Z (R9)(R8*1), K1, Z10
+	VSUBPS    Z10, Z9, Z10
+	VPANDD    Z0, Z10, Z10
+	VADDPS    Z10, Z2, Z2
+	VMOVUPS.Z (R10)(R8*1), K1, Z10
+	VSUBPS    Z10, Z9, Z10
+	VPANDD    Z0, Z10, Z10
+	VADDPS    Z10, Z4, Z4
+	VMOVUPS.Z (R11)(R8*1), K1, Z10
+	VSUBPS    Z10, Z9, Z10
+	VPANDD    Z0, Z10, Z10
+	VADDPS    Z10, Z6, Z6
+	VMOVUPS.Z (R12)(R8*1), K1, Z10
+	VSUBPS    Z10, Z9, Z10
+	VPANDD    Z0, Z10, Z10
+	VADDPS    Z10, Z8, Z8
+
+whole139:
+	VADDPS        Z2, Z1, Z1
+	VADDPS        Z4, Z3, Z3
+	VADDPS        Z6, Z5, Z5
+	VADDPS        Z8, Z7, Z7
+	VEXTRACTI64X4 $0x01, Z1, Y2
+	VADDPS        Y2, Y1, Y2
+	VEXTRACTI64X4 $0x01, Z3, Y1
+	VADDPS        Y1, Y3, Y1
+	VEXTRACTI64X4 $0x01, Z5, Y3
+	VADDPS        Y3, Y5, Y3
+	VEXTRACTI64X4 $0x01, Z7, Y4
+	VADDPS        Y4, Y7, Y4
+	VHADDPS       Y1, Y2, Y1
+	VHADDPS       Y4, Y3, Y2
+	VHADDPS       Y2, Y1, Y1
+	VEXTRACTF128  $0x01, Y1, X2
+	VADDPS        X2, X1, X2
+	VMOVD         X2, (DX)
+	VPEXTRD       $0x01, X2, (DX)(SI*1)
+	VPEXTRD       $0x02, X2, (DX)(SI*2)
+	LEAQ          (SI)(SI*2), R8
+	VPEXTRD       $0x03, X2, (DX)(R8*1)
+	ADDQ          $0x04, DX
+	ADDQ          DI, R9
+	ADDQ          DI, R10
+	ADDQ          DI, R11
+	ADDQ          DI, R12
+	DECQ          BX
+	JNZ           quarters133
+	LEAQ          (SI)(SI*2), R8
+	ADDQ          R8, DX
+
+over134:
+	SUBQ DI, R12
+
+	// What is left, row by row.
+one121:
+	MOVQ n+24(FP), BX
+	ANDQ $0x03, BX
+
+again140:
+	JZ    done124
+	TESTQ CX, CX
+	JZ    oneinorder122
+	MOVL  (CX), R12
+	IMULQ stride+32(FP), R12
+	ADDQ  rows+8(FP), R12
+	ADDQ  $0x04, CX
+	JMP   oneready123
+
+oneinorder122:
+	ADDQ stride+32(FP), R12
+
+oneready123:
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	VPXORD Z4, Z4, Z4
+	MOVQ   $0x00000100, R8
+	CMPQ   R8, DI
+	JG     over141
+
+loop142:
+	VMOVUPS -256(AX)(R8*1), Z5
+	VMOVUPS -256(R12)(R8*1), Z6
 	VSUBPS  Z6, Z5, Z6
 	VPANDD  Z0, Z6, Z6
 	VADDPS  Z6, Z1, Z1
-	VMOVUPS -192(AX)(DI*1), Z5
-	VMOVUPS -192(R11)(DI*1), Z6
+	VMOVUPS -192(AX)(R8*1), Z5
+	VMOVUPS -192(R12)(R8*1), Z6
 	VSUBPS  Z6, Z5, Z6
 	VPANDD  Z0, Z6, Z6
 	VADDPS  Z6, Z2, Z2
-	VMOVUPS -128(AX)(DI*1), Z5
-	VMOVUPS -128(R11)(DI*1), Z6
+	VMOVUPS -128(AX)(R8*1), Z5
+	VMOVUPS -128(R12)(R8*1), Z6
 	VSUBPS  Z6, Z5, Z6
 	VPANDD  Z0, Z6, Z6
 	VADDPS  Z6, Z3, Z3
-	VMOVUPS -64(AX)(DI*1), Z5
-	VMOVUPS -64(R11)(DI*1), Z6
+	VMOVUPS -64(AX)(R8*1), Z5
+	VMOVUPS -64(R12)(R8*1), Z6
 	VSUBPS  Z6, Z5, Z6
 	VPANDD  Z0, Z6, Z6
 	VADDPS  Z6, Z4, Z4
-	ADDQ    $+256, DI
-	CMPQ    DI, SI
-	JLE     loop101
+	ADDQ    $+256, R8
+	CMPQ    R8, DI
+	JLE     loop142
 
-over102:
-	SUBQ $+256, DI
+over141:
+	SUBQ $+256, R8
 
-chunk103:
-	ADDQ    $+64, DI
-	CMPQ    DI, SI
-	JG      chunks104
-	VMOVUPS -64(AX)(DI*1), Z5
-	VMOVUPS -64(R11)(DI*1), Z6
+chunk143:
+	ADDQ    $+64, R8
+	CMPQ    R8, DI
+	JG      chunks144
+	VMOVUPS -64(AX)(R8*1), Z5
+	VMOVUPS -64(R12)(R8*1), Z6
 	VSUBPS  Z6, Z5, Z6
 	VPANDD  Z0, Z6, Z6
 	VADDPS  Z6, Z1, Z1
-	JMP     chunk103
+	JMP     chunk143
 
-chunks104:
-	SUBQ      $+64, DI
-	CMPQ      DI, SI
-	JGE       whole105
-	VMOVUPS.Z (AX)(DI*1), K1, Z5
-	VMOVUPS.Z (R11)(DI*1), K1, Z6
+chunks144:
+	SUBQ      $+64, R8
+	CMPQ      R8, DI
+	JGE       whole145
+	VMOVUPS.Z (AX)(R8*1), K1, Z5
+	VMOVUPS.Z (R12)(R8*1), K1, Z6
 	VSUBPS    Z6, Z5, Z6
 	VPANDD    Z0, Z6, Z6
 	VADDPS    Z6, Z4, Z4
 
-whole105:
+whole145:
 	VADDPS        Z3, Z1, Z1
 	VADDPS        Z4, Z2, Z2
 	VADDPS        Z2, Z1, Z1
@@ -1568,79 +2257,70 @@ whole105:
 	VADDPS        X1, X2, X1
 	VHADDPS       X1, X1, X1
 	VHADDPS       X1, X1, X1
-	VMOVD         X1, (BX)
-	ADDQ          $0x04, BX
-	DECQ          DX
-	JMP           one88
+	VMOVD         X1, (DX)
+	ADDQ          $0x04, DX
+	DECQ          BX
+	JMP           again140
 
-done91:
+done124:
 	VZEROUPPER
 	RET
 
 // func l2AVX2(query *float32, rows *float32, ids *uint32, n int, stride int, out *float32)
-// Requires: AVX, FMA3, MMX+
-TEXT ·l2AVX2(SB), $0-48
+// Requires: AVX, AVX2, FMA3, MMX+
+TEXT ·l2AVX2(SB), $8-48
 	MOVQ    query+0(FP), AX
 	MOVQ    ids+16(FP), CX
-	MOVQ    n+24(FP), DX
-	MOVQ    out+40(FP), BX
-	MOVQ    stride+32(FP), SI
-	MOVQ    SI, DI
-	SHRQ    $0x02, DI
-	ANDQ    $0x07, DI
-	LEAQ    lanes<>+64(SB), R8
-	NEGQ    DI
-	VMOVDQU (R8)(DI*4), Y0
-	MOVQ    rows+8(FP), R11
-	SUBQ    SI, R11
+	MOVQ    out+40(FP), DX
+	MOVQ    stride+32(FP), DI
+	MOVQ    DI, BX
+	SHRQ    $0x02, BX
+	ANDQ    $0x07, BX
+	LEAQ    lanes<>+64(SB), SI
+	NEGQ    BX
+	VMOVDQU (SI)(BX*4), Y0
+	MOVQ    n+24(FP), BX
+	SHRQ    $0x02, BX
+	MOVQ    BX, SI
+	SHLQ    $0x02, SI
+	TESTQ   CX, CX
+	JZ      inorder149
 
-	// Four rows at once.
-four106:
-	CMPQ  DX, $0x04
-	JL    one109
-	TESTQ CX, CX
-	JZ    inorder107
-	MOVQ  rows+8(FP), DI
-	MOVL  (CX), R8
-	IMULQ stride+32(FP), R8
-	ADDQ  DI, R8
-	MOVL  4(CX), R9
+	// Rows of the list.
+	TESTQ BX, BX
+	JZ    one150
+
+quarters146:
+	MOVL  (CX), R9
 	IMULQ stride+32(FP), R9
-	ADDQ  DI, R9
-	MOVL  8(CX), R10
+	ADDQ  rows+8(FP), R9
+	MOVL  (CX)(SI*1), R10
 	IMULQ stride+32(FP), R10
-	ADDQ  DI, R10
-	MOVL  12(CX), R11
+	ADDQ  rows+8(FP), R10
+	MOVL  (CX)(SI*2), R11
 	IMULQ stride+32(FP), R11
-	ADDQ  DI, R11
-	CMPQ  stride+32(FP), $0x00000400
-	JL    ready108
-	MOVQ  R8, R12
-	MOVQ  R9, R13
-	MOVQ  R10, R14
-	MOVQ  R11, R15
-	CMPQ  DX, $+5
-	JL    asked114
-	MOVL  16(CX), R12
+	ADDQ  rows+8(FP), R11
+	LEAQ  (SI)(SI*2), R8
+	MOVL  (CX)(R8*1), R12
 	IMULQ stride+32(FP), R12
-	ADDQ  DI, R12
-	CMPQ  DX, $+6
-	JL    asked114
-	MOVL  20(CX), R13
+	ADDQ  rows+8(FP), R12
+	CMPQ  stride+32(FP), $0x00000400
+	JL    ready147
+	CMPQ  BX, $0x01
+	JE    ready147
+	MOVL  4(CX), R13
 	IMULQ stride+32(FP), R13
-	ADDQ  DI, R13
-	CMPQ  DX, $+7
-	JL    asked114
-	MOVL  24(CX), R14
+	ADDQ  rows+8(FP), R13
+	MOVL  4(CX)(SI*1), R14
 	IMULQ stride+32(FP), R14
-	ADDQ  DI, R14
-	CMPQ  DX, $+8
-	JL    asked114
-	MOVL  28(CX), R15
+	ADDQ  rows+8(FP), R14
+	MOVL  4(CX)(SI*2), R15
 	IMULQ stride+32(FP), R15
-	ADDQ  DI, R15
-
-asked114:
+	ADDQ  rows+8(FP), R15
+	LEAQ  (SI)(SI*2), R8
+	MOVL  4(CX)(R8*1), BP
+	IMULQ stride+32(FP), BP
+	ADDQ  rows+8(FP), BP
 	VPXOR Y1, Y1, Y1
 	VPXOR Y2, Y2, Y2
 	VPXOR Y3, Y3, Y3
@@ -1649,51 +2329,61 @@ asked114:
 	VPXOR Y6, Y6, Y6
 	VPXOR Y7, Y7, Y7
 	VPXOR Y8, Y8, Y8
-	MOVQ  $0x00000040, DI
-	CMPQ  DI, SI
-	JG    over116
+	MOVQ  $0x00000040, R8
 
-loop115:
-	VMOVUPS     -64(AX)(DI*1), Y9
-	VSUBPS      -64(R8)(DI*1), Y9, Y10
+asking155:
+	VMOVUPS     -64(AX)(R8*1), Y9
+	VSUBPS      -64(R9)(R8*1), Y9, Y10
 	VFMADD231PS Y10, Y10, Y1
-	VSUBPS      -64(R9)(DI*1), Y9, Y10
+	VSUBPS      -64(R10)(R8*1), Y9, Y10
 	VFMADD231PS Y10, Y10, Y3
-	VSUBPS      -64(R10)(DI*1), Y9, Y10
+	VSUBPS      -64(R11)(R8*1), Y9, Y10
 	VFMADD231PS Y10, Y10, Y5
-	VSUBPS      -64(R11)(DI*1), Y9, Y9
+	VSUBPS      -64(R12)(R8*1), Y9, Y9
 	VFMADD231PS Y9, Y9, Y7
-	PREFETCHT0  -64(R12)(DI*1)
-	PREFETCHT0  -64(R13)(DI*1)
-	PREFETCHT0  -64(R14)(DI*1)
-	PREFETCHT0  -64(R15)(DI*1)
-	VMOVUPS     -32(AX)(DI*1), Y9
-	VSUBPS      -32(R8)(DI*1), Y9, Y10
+	PREFETCHT0  -64(R13)(R8*1)
+	PREFETCHT0  -64(R14)(R8*1)
+	PREFETCHT0  -64(R15)(R8*1)
+	PREFETCHT0  -64(BP)(R8*1)
+	VMOVUPS     -32(AX)(R8*1), Y9
+	VSUBPS      -32(R9)(R8*1), Y9, Y10
 	VFMADD231PS Y10, Y10, Y2
-	VSUBPS      -32(R9)(DI*1), Y9, Y10
+	VSUBPS      -32(R10)(R8*1), Y9, Y10
 	VFMADD231PS Y10, Y10, Y4
-	VSUBPS      -32(R10)(DI*1), Y9, Y10
+	VSUBPS      -32(R11)(R8*1), Y9, Y10
 	VFMADD231PS Y10, Y10, Y6
-	VSUBPS      -32(R11)(DI*1), Y9, Y9
+	VSUBPS      -32(R12)(R8*1), Y9, Y9
 	VFMADD231PS Y9, Y9, Y8
-	ADDQ        $+64, DI
-	CMPQ        DI, SI
-	JLE         loop115
+	ADDQ        $+64, R8
+	CMPQ        R8, $0x00000200
+	JLE         asking155
 
-over116:
-	SUBQ $+64, DI
-	JMP  summed113
+loop156:
+	VMOVUPS     -64(AX)(R8*1), Y9
+	VSUBPS      -64(R9)(R8*1), Y9, Y10
+	VFMADD231PS Y10, Y10, Y1
+	VSUBPS      -64(R10)(R8*1), Y9, Y10
+	VFMADD231PS Y10, Y10, Y3
+	VSUBPS      -64(R11)(R8*1), Y9, Y10
+	VFMADD231PS Y10, Y10, Y5
+	VSUBPS      -64(R12)(R8*1), Y9, Y9
+	VFMADD231PS Y9, Y9, Y7
+	VMOVUPS     -32(AX)(R8*1), Y9
+	VSUBPS      -32(R9)(R8*1), Y9, Y10
+	VFMADD231PS Y10, Y10, Y2
+	VSUBPS      -32(R10)(R8*1), Y9, Y10
+	VFMADD231PS Y10, Y10, Y4
+	VSUBPS      -32(R11)(R8*1), Y9, Y10
+	VFMADD231PS Y10, Y10, Y6
+	VSUBPS      -32(R12)(R8*1), Y9, Y9
+	VFMADD231PS Y9, Y9, Y8
+	ADDQ        $+64, R8
+	CMPQ        R8, DI
+	JLE         loop156
+	SUBQ        $+64, R8
+	JMP         summed148
 
-inorder107:
-	ADDQ stride+32(FP), R11
-	MOVQ R11, R8
-	ADDQ stride+32(FP), R11
-	MOVQ R11, R9
-	ADDQ stride+32(FP), R11
-	MOVQ R11, R10
-	ADDQ stride+32(FP), R11
-
-ready108:
+ready147:
 	VPXOR Y1, Y1, Y1
 	VPXOR Y2, Y2, Y2
 	VPXOR Y3, Y3, Y3
@@ -1702,71 +2392,71 @@ ready108:
 	VPXOR Y6, Y6, Y6
 	VPXOR Y7, Y7, Y7
 	VPXOR Y8, Y8, Y8
-	MOVQ  $0x00000040, DI
-	CMPQ  DI, SI
-	JG    over118
+	MOVQ  $0x00000040, R8
+	CMPQ  R8, DI
+	JG    over157
 
-loop117:
-	VMOVUPS     -64(AX)(DI*1), Y9
-	VSUBPS      -64(R8)(DI*1), Y9, Y10
+loop158:
+	VMOVUPS     -64(AX)(R8*1), Y9
+	VSUBPS      -64(R9)(R8*1), Y9, Y10
 	VFMADD231PS Y10, Y10, Y1
-	VSUBPS      -64(R9)(DI*1), Y9, Y10
+	VSUBPS      -64(R10)(R8*1), Y9, Y10
 	VFMADD231PS Y10, Y10, Y3
-	VSUBPS      -64(R10)(DI*1), Y9, Y10
+	VSUBPS      -64(R11)(R8*1), Y9, Y10
 	VFMADD231PS Y10, Y10, Y5
-	VSUBPS      -64(R11)(DI*1), Y9, Y9
+	VSUBPS      -64(R12)(R8*1), Y9, Y9
 	VFMADD231PS Y9, Y9, Y7
-	VMOVUPS     -32(AX)(DI*1), Y9
-	VSUBPS      -32(R8)(DI*1), Y9, Y10
+	VMOVUPS     -32(AX)(R8*1), Y9
+	VSUBPS      -32(R9)(R8*1), Y9, Y10
 	VFMADD231PS Y10, Y10, Y2
-	VSUBPS      -32(R9)(DI*1), Y9, Y10
+	VSUBPS      -32(R10)(R8*1), Y9, Y10
 	VFMADD231PS Y10, Y10, Y4
-	VSUBPS      -32(R10)(DI*1), Y9, Y10
+	VSUBPS      -32(R11)(R8*1), Y9, Y10
 	VFMADD231PS Y10, Y10, Y6
-	VSUBPS      -32(R11)(DI*1), Y9, Y9
+	VSUBPS      -32(R12)(R8*1), Y9, Y9
 	VFMADD231PS Y9, Y9, Y8
-	ADDQ        $+64, DI
-	CMPQ        DI, SI
-	JLE         loop117
+	ADDQ        $+64, R8
+	CMPQ        R8, DI
+	JLE         loop158
 
-over118:
-	SUBQ $+64, DI
+over157:
+	SUBQ $+64, R8
 
-summed113:
-chunk119:
-	ADDQ        $+32, DI
-	CMPQ        DI, SI
-	JG          chunks120
-	VMOVUPS     -32(AX)(DI*1), Y9
-	VSUBPS      -32(R8)(DI*1), Y9, Y10
+summed148:
+chunk159:
+	ADDQ        $+32, R8
+	CMPQ        R8, DI
+	JG          chunks160
+	VMOVUPS     -32(AX)(R8*1), Y9
+	VSUBPS      -32(R9)(R8*1), Y9, Y10
 	VFMADD231PS Y10, Y10, Y1
-	VSUBPS      -32(R9)(DI*1), Y9, Y10
+	VSUBPS      -32(R10)(R8*1), Y9, Y10
 	VFMADD231PS Y10, Y10, Y3
-	VSUBPS      -32(R10)(DI*1), Y9, Y10
+	VSUBPS      -32(R11)(R8*1), Y9, Y10
 	VFMADD231PS Y10, Y10, Y5
-	VSUBPS      -32(R11)(DI*1), Y9, Y9
+	VSUBPS      -32(R12)(R8*1), Y9, Y9
 	VFMADD231PS Y9, Y9, Y7
-	JMP         chunk119
+	JMP         chunk159
 
-chunks120:
-	SUBQ        $+32, DI
-	CMPQ        DI, SI
-	JGE         whole121
-	VMASKMOVPS  (AX)(DI*1), Y0, Y9
-	VMASKMOVPS  (R8)(DI*1), Y0, Y10
+chunks160:
+	SUBQ        $+32, R8
+	CMPQ        R8, DI
+	JGE         whole161
+	VMASKMOVPS  (AX)(R8*1), Y0, Y9
+	VMASKMOVPS  (R9)(R8*1), Y0, Y10
 	VSUBPS      Y10, Y9, Y10
 	VFMADD231PS Y10, Y10, Y2
-	VMASKMOVPS  (R9)(DI*1), Y0, Y10
+	VMASKMOVPS  (R10)(R8*1), Y0, Y10
 	VSUBPS      Y10, Y9, Y10
 	VFMADD231PS Y10, Y10, Y4
-	VMASKMOVPS  (R10)(DI*1), Y0, Y10
+	VMASKMOVPS  (R11)(R8*1), Y0, Y10
 	VSUBPS      Y10, Y9, Y10
 	VFMADD231PS Y10, Y10, Y6
-	VMASKMOVPS  (R11)(DI*1), Y0, Y10
+	VMASKMOVPS  (R12)(R8*1), Y0, Y10
 	VSUBPS      Y10, Y9, Y10
 	VFMADD231PS Y10, Y10, Y8
 
-whole121:
+whole161:
 	VADDPS       Y2, Y1, Y1
 	VADDPS       Y4, Y3, Y3
 	VADDPS       Y6, Y5, Y5
@@ -1776,78 +2466,198 @@ whole121:
 	VHADDPS      Y2, Y1, Y1
 	VEXTRACTF128 $0x01, Y1, X2
 	VADDPS       X2, X1, X2
-	VMOVDQU      X2, (BX)
-	ADDQ         $0x10, BX
-	SUBQ         $0x04, DX
-	TESTQ        CX, CX
-	JZ           four106
-	ADDQ         $0x10, CX
-	JMP          four106
+	VMOVD        X2, (DX)
+	VPEXTRD      $0x01, X2, (DX)(SI*1)
+	VPEXTRD      $0x02, X2, (DX)(SI*2)
+	LEAQ         (SI)(SI*2), R8
+	VPEXTRD      $0x03, X2, (DX)(R8*1)
+	ADDQ         $0x04, DX
+	ADDQ         $0x04, CX
+	DECQ         BX
+	JNZ          quarters146
+	LEAQ         (SI)(SI*2), R8
+	ADDQ         R8, CX
+	ADDQ         R8, DX
+	JMP          one150
 
-	// What is left, row by row.
-one109:
-	TESTQ DX, DX
-	JZ    done112
-	TESTQ CX, CX
-	JZ    oneinorder110
-	MOVQ  rows+8(FP), DI
-	MOVL  (CX), R11
-	IMULQ stride+32(FP), R11
-	ADDQ  DI, R11
-	ADDQ  $0x04, CX
-	JMP   oneready111
+	// Rows in order.
+inorder149:
+	MOVQ  rows+8(FP), R12
+	TESTQ BX, BX
+	JZ    over163
+	MOVQ  BX, R8
+	IMULQ DI, R8
+	MOVQ  R12, R9
+	LEAQ  (R9)(R8*1), R10
+	LEAQ  (R10)(R8*1), R11
+	LEAQ  (R11)(R8*1), R12
 
-oneinorder110:
-	ADDQ stride+32(FP), R11
-
-oneready111:
+quarters162:
 	VPXOR Y1, Y1, Y1
 	VPXOR Y2, Y2, Y2
 	VPXOR Y3, Y3, Y3
 	VPXOR Y4, Y4, Y4
-	MOVQ  $0x00000080, DI
-	CMPQ  DI, SI
-	JG    over123
+	VPXOR Y5, Y5, Y5
+	VPXOR Y6, Y6, Y6
+	VPXOR Y7, Y7, Y7
+	VPXOR Y8, Y8, Y8
+	MOVQ  $0x00000040, R8
+	CMPQ  R8, DI
+	JG    over164
 
-loop122:
-	VMOVUPS     -128(AX)(DI*1), Y5
-	VSUBPS      -128(R11)(DI*1), Y5, Y5
+loop165:
+	VMOVUPS     -64(AX)(R8*1), Y9
+	VSUBPS      -64(R9)(R8*1), Y9, Y10
+	VFMADD231PS Y10, Y10, Y1
+	VSUBPS      -64(R10)(R8*1), Y9, Y10
+	VFMADD231PS Y10, Y10, Y3
+	VSUBPS      -64(R11)(R8*1), Y9, Y10
+	VFMADD231PS Y10, Y10, Y5
+	VSUBPS      -64(R12)(R8*1), Y9, Y9
+	VFMADD231PS Y9, Y9, Y7
+	VMOVUPS     -32(AX)(R8*1), Y9
+	VSUBPS      -32(R9)(R8*1), Y9, Y10
+	VFMADD231PS Y10, Y10, Y2
+	VSUBPS      -32(R10)(R8*1), Y9, Y10
+	VFMADD231PS Y10, Y10, Y4
+	VSUBPS      -32(R11)(R8*1), Y9, Y10
+	VFMADD231PS Y10, Y10, Y6
+	VSUBPS      -32(R12)(R8*1), Y9, Y9
+	VFMADD231PS Y9, Y9, Y8
+	ADDQ        $+64, R8
+	CMPQ        R8, DI
+	JLE         loop165
+
+over164:
+	SUBQ $+64, R8
+
+chunk166:
+	ADDQ        $+32, R8
+	CMPQ        R8, DI
+	JG          chunks167
+	VMOVUPS     -32(AX)(R8*1), Y9
+	VSUBPS      -32(R9)(R8*1), Y9, Y10
+	VFMADD231PS Y10, Y10, Y1
+	VSUBPS      -32(R10)(R8*1), Y9, Y10
+	VFMADD231PS Y10, Y10, Y3
+	VSUBPS      -32(R11)(R8*1), Y9, Y10
+	VFMADD231PS Y10, Y10, Y5
+	VSUBPS      -32(R12)(R8*1), Y9, Y9
+	VFMADD231PS Y9, Y9, Y7
+	JMP         chunk166
+
+chunks167:
+	SUBQ        $+32, R8
+	CMPQ        R8, DI
+	JGE         whole168
+	VMASKMOVPS  (AX)(R8*1), Y0, Y9
+	VMASKMOVPS  (R9)(R8*1), Y0, Y10
+	VSUBPS      Y10, Y9, Y10
+	VFMADD231PS Y10, Y10, Y2
+	VMASKMOVPS  (R10)(R8*1), Y0, Y10
+	VSUBPS      Y10, Y9, Y10
+	VFMADD231PS Y10, Y10, Y4
+	VMASKMOVPS  (R11)(R8*1), Y0, Y10
+	VSUBPS      Y10, Y9, Y10
+	VFMADD231PS Y10, Y10, Y6
+	VMASKMOVPS  (R12)(R8*1), Y0, Y10
+	VSUBPS      Y10, Y9, Y10
+	VFMADD231PS Y10, Y10, Y8
+
+whole168:
+	VADDPS       Y2, Y1, Y1
+	VADDPS       Y4, Y3, Y3
+	VADDPS       Y6, Y5, Y5
+	VADDPS       Y8, Y7, Y7
+	VHADDPS      Y3, Y1, Y1
+	VHADDPS      Y7, Y5, Y2
+	VHADDPS      Y2, Y1, Y1
+	VEXTRACTF128 $0x01, Y1, X2
+	VADDPS       X2, X1, X2
+	VMOVD        X2, (DX)
+	VPEXTRD      $0x01, X2, (DX)(SI*1)
+	VPEXTRD      $0x02, X2, (DX)(SI*2)
+	LEAQ         (SI)(SI*2), R8
+	VPEXTRD      $0x03, X2, (DX)(R8*1)
+	ADDQ         $0x04, DX
+	ADDQ         DI, R9
+	ADDQ         DI, R10
+	ADDQ         DI, R11
+	ADDQ         DI, R12
+	DECQ         BX
+	JNZ          quarters162
+	LEAQ         (SI)(SI*2), R8
+	ADDQ         R8, DX
+
+over163:
+	SUBQ DI, R12
+
+	// What is left, row by row.
+one150:
+	MOVQ n+24(FP), BX
+	ANDQ $0x03, BX
+
+again169:
+	JZ    done153
+	TESTQ CX, CX
+	JZ    oneinorder151
+	MOVL  (CX), R12
+	IMULQ stride+32(FP), R12
+	ADDQ  rows+8(FP), R12
+	ADDQ  $0x04, CX
+	JMP   oneready152
+
+oneinorder151:
+	ADDQ stride+32(FP), R12
+
+oneready152:
+	VPXOR Y1, Y1, Y1
+	VPXOR Y2, Y2, Y2
+	VPXOR Y3, Y3, Y3
+	VPXOR Y4, Y4, Y4
+	MOVQ  $0x00000080, R8
+	CMPQ  R8, DI
+	JG    over170
+
+loop171:
+	VMOVUPS     -128(AX)(R8*1), Y5
+	VSUBPS      -128(R12)(R8*1), Y5, Y5
 	VFMADD231PS Y5, Y5, Y1
-	VMOVUPS     -96(AX)(DI*1), Y5
-	VSUBPS      -96(R11)(DI*1), Y5, Y5
+	VMOVUPS     -96(AX)(R8*1), Y5
+	VSUBPS      -96(R12)(R8*1), Y5, Y5
 	VFMADD231PS Y5, Y5, Y2
-	VMOVUPS     -64(AX)(DI*1), Y5
-	VSUBPS      -64(R11)(DI*1), Y5, Y5
+	VMOVUPS     -64(AX)(R8*1), Y5
+	VSUBPS      -64(R12)(R8*1), Y5, Y5
 	VFMADD231PS Y5, Y5, Y3
-	VMOVUPS     -32(AX)(DI*1), Y5
-	VSUBPS      -32(R11)(DI*1), Y5, Y5
+	VMOVUPS     -32(AX)(R8*1), Y5
+	VSUBPS      -32(R12)(R8*1), Y5, Y5
 	VFMADD231PS Y5, Y5, Y4
-	ADDQ        $+128, DI
-	CMPQ        DI, SI
-	JLE         loop122
+	ADDQ        $+128, R8
+	CMPQ        R8, DI
+	JLE         loop171
 
-over123:
-	SUBQ $+128, DI
+over170:
+	SUBQ $+128, R8
 
-chunk124:
-	ADDQ        $+32, DI
-	CMPQ        DI, SI
-	JG          chunks125
-	VMOVUPS     -32(AX)(DI*1), Y5
-	VSUBPS      -32(R11)(DI*1), Y5, Y5
+chunk172:
+	ADDQ        $+32, R8
+	CMPQ        R8, DI
+	JG          chunks173
+	VMOVUPS     -32(AX)(R8*1), Y5
+	VSUBPS      -32(R12)(R8*1), Y5, Y5
 	VFMADD231PS Y5, Y5, Y1
-	JMP         chunk124
+	JMP         chunk172
 
-chunks125:
-	SUBQ        $+32, DI
-	CMPQ        DI, SI
-	JGE         whole126
-	VMASKMOVPS  (AX)(DI*1), Y0, Y5
-	VMASKMOVPS  (R11)(DI*1), Y0, Y6
+chunks173:
+	SUBQ        $+32, R8
+	CMPQ        R8, DI
+	JGE         whole174
+	VMASKMOVPS  (AX)(R8*1), Y0, Y5
+	VMASKMOVPS  (R12)(R8*1), Y0, Y6
 	VSUBPS      Y6, Y5, Y6
 	VFMADD231PS Y6, Y6, Y4
 
-whole126:
+whole174:
 	VADDPS       Y3, Y1, Y1
 	VADDPS       Y4, Y2, Y2
 	VADDPS       Y2, Y1, Y1
@@ -1855,78 +2665,69 @@ whole126:
 	VADDPS       X2, X1, X2
 	VHADDPS      X2, X2, X2
 	VHADDPS      X2, X2, X2
-	VMOVD        X2, (BX)
-	ADDQ         $0x04, BX
-	DECQ         DX
-	JMP          one109
+	VMOVD        X2, (DX)
+	ADDQ         $0x04, DX
+	DECQ         BX
+	JMP          again169
 
-done112:
+done153:
 	VZEROUPPER
 	RET
 
 // func halfL2AVX2(query *float32, rows *uint16, ids *uint32, n int, stride int, out *float32)
-// Requires: AVX, F16C, FMA3, MMX+
-TEXT ·halfL2AVX2(SB), $0-48
+// Requires: AVX, AVX2, F16C, FMA3, MMX+
+TEXT ·halfL2AVX2(SB), $8-48
 	MOVQ    query+0(FP), AX
 	MOVQ    ids+16(FP), CX
-	MOVQ    n+24(FP), DX
-	MOVQ    out+40(FP), BX
-	MOVQ    stride+32(FP), SI
-	MOVQ    SI, DI
-	SHRQ    $0x01, DI
-	ANDQ    $0x07, DI
-	LEAQ    lanes<>+0(SB), R8
-	VMOVDQU (R8)(DI*4), Y0
-	MOVQ    rows+8(FP), R11
-	SUBQ    SI, R11
+	MOVQ    out+40(FP), DX
+	MOVQ    stride+32(FP), DI
+	MOVQ    DI, BX
+	SHRQ    $0x01, BX
+	ANDQ    $0x07, BX
+	LEAQ    lanes<>+0(SB), SI
+	VMOVDQU (SI)(BX*4), Y0
+	MOVQ    n+24(FP), BX
+	SHRQ    $0x02, BX
+	MOVQ    BX, SI
+	SHLQ    $0x02, SI
+	TESTQ   CX, CX
+	JZ      inorder178
 
-	// Four rows at once.
-four127:
-	CMPQ  DX, $0x04
-	JL    one130
-	TESTQ CX, CX
-	JZ    inorder128
-	MOVQ  rows+8(FP), DI
-	MOVL  (CX), R8
-	IMULQ stride+32(FP), R8
-	ADDQ  DI, R8
-	MOVL  4(CX), R9
+	// Rows of the list.
+	TESTQ BX, BX
+	JZ    one179
+
+quarters175:
+	MOVL  (CX), R9
 	IMULQ stride+32(FP), R9
-	ADDQ  DI, R9
-	MOVL  8(CX), R10
+	ADDQ  rows+8(FP), R9
+	MOVL  (CX)(SI*1), R10
 	IMULQ stride+32(FP), R10
-	ADDQ  DI, R10
-	MOVL  12(CX), R11
+	ADDQ  rows+8(FP), R10
+	MOVL  (CX)(SI*2), R11
 	IMULQ stride+32(FP), R11
-	ADDQ  DI, R11
-	CMPQ  stride+32(FP), $0x00000400
-	JL    ready129
-	MOVQ  R8, R12
-	MOVQ  R9, R13
-	MOVQ  R10, R14
-	MOVQ  R11, R15
-	CMPQ  DX, $+5
-	JL    asked135
-	MOVL  16(CX), R12
+	ADDQ  rows+8(FP), R11
+	LEAQ  (SI)(SI*2), R8
+	MOVL  (CX)(R8*1), R12
 	IMULQ stride+32(FP), R12
-	ADDQ  DI, R12
-	CMPQ  DX, $+6
-	JL    asked135
-	MOVL  20(CX), R13
+	ADDQ  rows+8(FP), R12
+	CMPQ  stride+32(FP), $0x00000400
+	JL    ready176
+	CMPQ  BX, $0x01
+	JE    ready176
+	MOVL  4(CX), R13
 	IMULQ stride+32(FP), R13
-	ADDQ  DI, R13
-	CMPQ  DX, $+7
-	JL    asked135
-	MOVL  24(CX), R14
+	ADDQ  rows+8(FP), R13
+	MOVL  4(CX)(SI*1), R14
 	IMULQ stride+32(FP), R14
-	ADDQ  DI, R14
-	CMPQ  DX, $+8
-	JL    asked135
-	MOVL  28(CX), R15
+	ADDQ  rows+8(FP), R14
+	MOVL  4(CX)(SI*2), R15
 	IMULQ stride+32(FP), R15
-	ADDQ  DI, R15
-
-asked135:
+	ADDQ  rows+8(FP), R15
+	LEAQ  (SI)(SI*2), R8
+	MOVL  4(CX)(R8*1), BP
+	IMULQ stride+32(FP), BP
+	ADDQ  rows+8(FP), BP
 	VPXOR Y1, Y1, Y1
 	VPXOR Y2, Y2, Y2
 	VPXOR Y3, Y3, Y3
@@ -1935,59 +2736,77 @@ asked135:
 	VPXOR Y6, Y6, Y6
 	VPXOR Y7, Y7, Y7
 	VPXOR Y8, Y8, Y8
-	MOVQ  $0x00000020, DI
-	CMPQ  DI, SI
-	JG    over137
+	MOVQ  $0x00000020, R8
 
-loop136:
-	VMOVUPS     -64(AX)(DI*2), Y9
-	VCVTPH2PS   -32(R8)(DI*1), Y10
+asking184:
+	VMOVUPS     -64(AX)(R8*2), Y9
+	VCVTPH2PS   -32(R9)(R8*1), Y10
 	VSUBPS      Y10, Y9, Y10
 	VFMADD231PS Y10, Y10, Y1
-	VCVTPH2PS   -32(R9)(DI*1), Y10
+	VCVTPH2PS   -32(R10)(R8*1), Y10
 	VSUBPS      Y10, Y9, Y10
 	VFMADD231PS Y10, Y10, Y3
-	VCVTPH2PS   -32(R10)(DI*1), Y10
+	VCVTPH2PS   -32(R11)(R8*1), Y10
 	VSUBPS      Y10, Y9, Y10
 	VFMADD231PS Y10, Y10, Y5
-	VCVTPH2PS   -32(R11)(DI*1), Y10
+	VCVTPH2PS   -32(R12)(R8*1), Y10
 	VSUBPS      Y10, Y9, Y10
 	VFMADD231PS Y10, Y10, Y7
-	PREFETCHT0  -32(R12)(DI*1)
-	PREFETCHT0  -32(R13)(DI*1)
-	PREFETCHT0  -32(R14)(DI*1)
-	PREFETCHT0  -32(R15)(DI*1)
-	VMOVUPS     -32(AX)(DI*2), Y9
-	VCVTPH2PS   -16(R8)(DI*1), Y10
+	PREFETCHT0  -32(R13)(R8*1)
+	PREFETCHT0  -32(R14)(R8*1)
+	PREFETCHT0  -32(R15)(R8*1)
+	PREFETCHT0  -32(BP)(R8*1)
+	VMOVUPS     -32(AX)(R8*2), Y9
+	VCVTPH2PS   -16(R9)(R8*1), Y10
 	VSUBPS      Y10, Y9, Y10
 	VFMADD231PS Y10, Y10, Y2
-	VCVTPH2PS   -16(R9)(DI*1), Y10
+	VCVTPH2PS   -16(R10)(R8*1), Y10
 	VSUBPS      Y10, Y9, Y10
 	VFMADD231PS Y10, Y10, Y4
-	VCVTPH2PS   -16(R10)(DI*1), Y10
+	VCVTPH2PS   -16(R11)(R8*1), Y10
 	VSUBPS      Y10, Y9, Y10
 	VFMADD231PS Y10, Y10, Y6
-	VCVTPH2PS   -16(R11)(DI*1), Y10
+	VCVTPH2PS   -16(R12)(R8*1), Y10
 	VSUBPS      Y10, Y9, Y10
 	VFMADD231PS Y10, Y10, Y8
-	ADDQ        $+32, DI
-	CMPQ        DI, SI
-	JLE         loop136
+	ADDQ        $+32, R8
+	CMPQ        R8, $0x00000200
+	JLE         asking184
 
-over137:
-	SUBQ $+32, DI
-	JMP  summed134
+loop185:
+	VMOVUPS     -64(AX)(R8*2), Y9
+	VCVTPH2PS   -32(R9)(R8*1), Y10
+	VSUBPS      Y10, Y9, Y10
+	VFMADD231PS Y10, Y10, Y1
+	VCVTPH2PS   -32(R10)(R8*1), Y10
+	VSUBPS      Y10, Y9, Y10
+	VFMADD231PS Y10, Y10, Y3
+	VCVTPH2PS   -32(R11)(R8*1), Y10
+	VSUBPS      Y10, Y9, Y10
+	VFMADD231PS Y10, Y10, Y5
+	VCVTPH2PS   -32(R12)(R8*1), Y10
+	VSUBPS      Y10, Y9, Y10
+	VFMADD231PS Y10, Y10, Y7
+	VMOVUPS     -32(AX)(R8*2), Y9
+	VCVTPH2PS   -16(R9)(R8*1), Y10
+	VSUBPS      Y10, Y9, Y10
+	VFMADD231PS Y10, Y10, Y2
+	VCVTPH2PS   -16(R10)(R8*1), Y10
+	VSUBPS      Y10, Y9, Y10
+	VFMADD231PS Y10, Y10, Y4
+	VCVTPH2PS   -16(R11)(R8*1), Y10
+	VSUBPS      Y10, Y9, Y10
+	VFMADD231PS Y10, Y10, Y6
+	VCVTPH2PS   -16(R12)(R8*1), Y10
+	VSUBPS      Y10, Y9, Y10
+	VFMADD231PS Y10, Y10, Y8
+	ADDQ        $+32, R8
+	CMPQ        R8, DI
+	JLE         loop185
+	SUBQ        $+32, R8
+	JMP         summed177
 
-inorder128:
-	ADDQ stride+32(FP), R11
-	MOVQ R11, R8
-	ADDQ stride+32(FP), R11
-	MOVQ R11, R9
-	ADDQ stride+32(FP), R11
-	MOVQ R11, R10
-	ADDQ stride+32(FP), R11
-
-ready129:
+ready176:
 	VPXOR Y1, Y1, Y1
 	VPXOR Y2, Y2, Y2
 	VPXOR Y3, Y3, Y3
@@ -1996,90 +2815,90 @@ ready129:
 	VPXOR Y6, Y6, Y6
 	VPXOR Y7, Y7, Y7
 	VPXOR Y8, Y8, Y8
-	MOVQ  $0x00000020, DI
-	CMPQ  DI, SI
-	JG    over139
+	MOVQ  $0x00000020, R8
+	CMPQ  R8, DI
+	JG    over186
 
-loop138:
-	VMOVUPS     -64(AX)(DI*2), Y9
-	VCVTPH2PS   -32(R8)(DI*1), Y10
+loop187:
+	VMOVUPS     -64(AX)(R8*2), Y9
+	VCVTPH2PS   -32(R9)(R8*1), Y10
 	VSUBPS      Y10, Y9, Y10
 	VFMADD231PS Y10, Y10, Y1
-	VCVTPH2PS   -32(R9)(DI*1), Y10
+	VCVTPH2PS   -32(R10)(R8*1), Y10
 	VSUBPS      Y10, Y9, Y10
 	VFMADD231PS Y10, Y10, Y3
-	VCVTPH2PS   -32(R10)(DI*1), Y10
+	VCVTPH2PS   -32(R11)(R8*1), Y10
 	VSUBPS      Y10, Y9, Y10
 	VFMADD231PS Y10, Y10, Y5
-	VCVTPH2PS   -32(R11)(DI*1), Y10
+	VCVTPH2PS   -32(R12)(R8*1), Y10
 	VSUBPS      Y10, Y9, Y10
 	VFMADD231PS Y10, Y10, Y7
-	VMOVUPS     -32(AX)(DI*2), Y9
-	VCVTPH2PS   -16(R8)(DI*1), Y10
+	VMOVUPS     -32(AX)(R8*2), Y9
+	VCVTPH2PS   -16(R9)(R8*1), Y10
 	VSUBPS      Y10, Y9, Y10
 	VFMADD231PS Y10, Y10, Y2
-	VCVTPH2PS   -16(R9)(DI*1), Y10
+	VCVTPH2PS   -16(R10)(R8*1), Y10
 	VSUBPS      Y10, Y9, Y10
 	VFMADD231PS Y10, Y10, Y4
-	VCVTPH2PS   -16(R10)(DI*1), Y10
+	VCVTPH2PS   -16(R11)(R8*1), Y10
 	VSUBPS      Y10, Y9, Y10
 	VFMADD231PS Y10, Y10, Y6
-	VCVTPH2PS   -16(R11)(DI*1), Y10
+	VCVTPH2PS   -16(R12)(R8*1), Y10
 	VSUBPS      Y10, Y9, Y10
 	VFMADD231PS Y10, Y10, Y8
-	ADDQ        $+32, DI
-	CMPQ        DI, SI
-	JLE         loop138
+	ADDQ        $+32, R8
+	CMPQ        R8, DI
+	JLE         loop187
 
-over139:
-	SUBQ $+32, DI
+over186:
+	SUBQ $+32, R8
 
-summed134:
-chunk140:
-	ADDQ        $+16, DI
-	CMPQ        DI, SI
-	JG          chunks141
-	VMOVUPS     -32(AX)(DI*2), Y9
-	VCVTPH2PS   -16(R8)(DI*1), Y10
+summed177:
+chunk188:
+	ADDQ        $+16, R8
+	CMPQ        R8, DI
+	JG          chunks189
+	VMOVUPS     -32(AX)(R8*2), Y9
+	VCVTPH2PS   -16(R9)(R8*1), Y10
 	VSUBPS      Y10, Y9, Y10
 	VFMADD231PS Y10, Y10, Y1
-	VCVTPH2PS   -16(R9)(DI*1), Y10
+	VCVTPH2PS   -16(R10)(R8*1), Y10
 	VSUBPS      Y10, Y9, Y10
 	VFMADD231PS Y10, Y10, Y3
-	VCVTPH2PS   -16(R10)(DI*1), Y10
+	VCVTPH2PS   -16(R11)(R8*1), Y10
 	VSUBPS      Y10, Y9, Y10
 	VFMADD231PS Y10, Y10, Y5
-	VCVTPH2PS   -16(R11)(DI*1), Y10
+	VCVTPH2PS   -16(R12)(R8*1), Y10
 	VSUBPS      Y10, Y9, Y10
 	VFMADD231PS Y10, Y10, Y7
-	JMP         chunk140
+	JMP         chunk188
 
-chunks141:
-	SUBQ        $+16, DI
-	CMPQ        DI, SI
-	JGE         whole142
-	VANDPS      -32(AX)(SI*2), Y0, Y9
-	VCVTPH2PS   -16(R8)(SI*1), Y10
+chunks189:
+	SUBQ        $+16, R8
+	CMPQ        R8, DI
+	JGE         whole190
+	VANDPS      -32(AX)(DI*2), Y0, Y9
+	VCVTPH2PS   -16(R9)(DI*1), Y10
 	VANDPS      Y10, Y0, Y10
 	VSUBPS      Y10, Y9, Y10
 	VFMADD231PS Y10, Y10, Y2
-	VANDPS      -32(AX)(SI*2), Y0, Y9
-	VCVTPH2PS   -16(R9)(SI*1), Y10
+	VANDPS      -32(AX)(DI*2), Y0, Y9
+	VCVTPH2PS   -16(R10)(DI*1), Y10
 	VANDPS      Y10, Y0, Y10
 	VSUBPS      Y10, Y9, Y10
 	VFMADD231PS Y10, Y10, Y4
-	VANDPS      -32(AX)(SI*2), Y0, Y9
-	VCVTPH2PS   -16(R10)(SI*1), Y10
+	VANDPS      -32(AX)(DI*2), Y0, Y9
+	VCVTPH2PS   -16(R11)(DI*1), Y10
 	VANDPS      Y10, Y0, Y10
 	VSUBPS      Y10, Y9, Y10
 	VFMADD231PS Y10, Y10, Y6
-	VANDPS      -32(AX)(SI*2), Y0, Y9
-	VCVTPH2PS   -16(R11)(SI*1), Y10
+	VANDPS      -32(AX)(DI*2), Y0, Y9
+	VCVTPH2PS   -16(R12)(DI*1), Y10
 	VANDPS      Y10, Y0, Y10
 	VSUBPS      Y10, Y9, Y10
 	VFMADD231PS Y10, Y10, Y8
 
-whole142:
+whole190:
 	VADDPS       Y2, Y1, Y1
 	VADDPS       Y4, Y3, Y3
 	VADDPS       Y6, Y5, Y5
@@ -2089,84 +2908,223 @@ whole142:
 	VHADDPS      Y2, Y1, Y1
 	VEXTRACTF128 $0x01, Y1, X2
 	VADDPS       X2, X1, X2
-	VMOVDQU      X2, (BX)
-	ADDQ         $0x10, BX
-	SUBQ         $0x04, DX
-	TESTQ        CX, CX
-	JZ           four127
-	ADDQ         $0x10, CX
-	JMP          four127
+	VMOVD        X2, (DX)
+	VPEXTRD      $0x01, X2, (DX)(SI*1)
+	VPEXTRD      $0x02, X2, (DX)(SI*2)
+	LEAQ         (SI)(SI*2), R8
+	VPEXTRD      $0x03, X2, (DX)(R8*1)
+	ADDQ         $0x04, DX
+	ADDQ         $0x04, CX
+	DECQ         BX
+	JNZ          quarters175
+	LEAQ         (SI)(SI*2), R8
+	ADDQ         R8, CX
+	ADDQ         R8, DX
+	JMP          one179
 
-	// What is left, row by row.
-one130:
-	TESTQ DX, DX
-	JZ    done133
-	TESTQ CX, CX
-	JZ    oneinorder131
-	MOVQ  rows+8(FP), DI
-	MOVL  (CX), R11
-	IMULQ stride+32(FP), R11
-	ADDQ  DI, R11
-	ADDQ  $0x04, CX
-	JMP   oneready132
+	// Rows in order.
+inorder178:
+	MOVQ  rows+8(FP), R12
+	TESTQ BX, BX
+	JZ    over192
+	MOVQ  BX, R8
+	IMULQ DI, R8
+	MOVQ  R12, R9
+	LEAQ  (R9)(R8*1), R10
+	LEAQ  (R10)(R8*1), R11
+	LEAQ  (R11)(R8*1), R12
 
-oneinorder131:
-	ADDQ stride+32(FP), R11
-
-oneready132:
+quarters191:
 	VPXOR Y1, Y1, Y1
 	VPXOR Y2, Y2, Y2
 	VPXOR Y3, Y3, Y3
 	VPXOR Y4, Y4, Y4
-	MOVQ  $0x00000040, DI
-	CMPQ  DI, SI
-	JG    over144
+	VPXOR Y5, Y5, Y5
+	VPXOR Y6, Y6, Y6
+	VPXOR Y7, Y7, Y7
+	VPXOR Y8, Y8, Y8
+	MOVQ  $0x00000020, R8
+	CMPQ  R8, DI
+	JG    over193
 
-loop143:
-	VMOVUPS     -128(AX)(DI*2), Y5
-	VCVTPH2PS   -64(R11)(DI*1), Y6
+loop194:
+	VMOVUPS     -64(AX)(R8*2), Y9
+	VCVTPH2PS   -32(R9)(R8*1), Y10
+	VSUBPS      Y10, Y9, Y10
+	VFMADD231PS Y10, Y10, Y1
+	VCVTPH2PS   -32(R10)(R8*1), Y10
+	VSUBPS      Y10, Y9, Y10
+	VFMADD231PS Y10, Y10, Y3
+	VCVTPH2PS   -32(R11)(R8*1), Y10
+	VSUBPS      Y10, Y9, Y10
+	VFMADD231PS Y10, Y10, Y5
+	VCVTPH2PS   -32(R12)(R8*1), Y10
+	VSUBPS      Y10, Y9, Y10
+	VFMADD231PS Y10, Y10, Y7
+	VMOVUPS     -32(AX)(R8*2), Y9
+	VCVTPH2PS   -16(R9)(R8*1), Y10
+	VSUBPS      Y10, Y9, Y10
+	VFMADD231PS Y10, Y10, Y2
+	VCVTPH2PS   -16(R10)(R8*1), Y10
+	VSUBPS      Y10, Y9, Y10
+	VFMADD231PS Y10, Y10, Y4
+	VCVTPH2PS   -16(R11)(R8*1), Y10
+	VSUBPS      Y10, Y9, Y10
+	VFMADD231PS Y10, Y10, Y6
+	VCVTPH2PS   -16(R12)(R8*1), Y10
+	VSUBPS      Y10, Y9, Y10
+	VFMADD231PS Y10, Y10, Y8
+	ADDQ        $+32, R8
+	CMPQ        R8, DI
+	JLE         loop194
+
+over193:
+	SUBQ $+32, R8
+
+chunk195:
+	ADDQ        $+16, R8
+	CMPQ        R8, DI
+	JG          chunks196
+	VMOVUPS     -32(AX)(R8*2), Y9
+	VCVTPH2PS   -16(R9)(R8*1), Y10
+	VSUBPS      Y10, Y9, Y10
+	VFMADD231PS Y10, Y10, Y1
+	VCVTPH2PS   -16(R10)(R8*1), Y10
+	VSUBPS      Y10, Y9, Y10
+	VFMADD231PS Y10, Y10, Y3
+	VCVTPH2PS   -16(R11)(R8*1), Y10
+	VSUBPS      Y10, Y9, Y10
+	VFMADD231PS Y10, Y10, Y5
+	VCVTPH2PS   -16(R12)(R8*1), Y10
+	VSUBPS      Y10, Y9, Y10
+	VFMADD231PS Y10, Y10, Y7
+	JMP         chunk195
+
+chunks196:
+	SUBQ        $+16, R8
+	CMPQ        R8, DI
+	JGE         whole197
+	VANDPS      -32(AX)(DI*2), Y0, Y9
+	VCVTPH2PS   -16(R9)(DI*1), Y10
+	VANDPS      Y10, Y0, Y10
+	VSUBPS      Y10, Y9, Y10
+	VFMADD231PS Y10, Y10, Y2
+	VANDPS      -32(AX)(DI*2), Y0, Y9
+	VCVTPH2PS   -16(R10)(DI*1), Y10
+	VANDPS      Y10, Y0, Y10
+	VSUBPS      Y10, Y9, Y10
+	VFMADD231PS Y10, Y10, Y4
+	VANDPS      -32(AX)(DI*2), Y0, Y9
+	VCVTPH2PS   -16(R11)(DI*1), Y10
+	VANDPS      Y10, Y0, Y10
+	VSUBPS      Y10, Y9, Y10
+	VFMADD231PS Y10, Y10, Y6
+	VANDPS      -32(AX)(DI*2), Y0, Y9
+	VCVTPH2PS   -16(R12)(DI*1), Y10
+	VANDPS      Y10, Y0, Y10
+	VSUBPS      Y10, Y9, Y10
+	VFMADD231PS Y10, Y10, Y8
+
+whole197:
+	VADDPS       Y2, Y1, Y1
+	VADDPS       Y4, Y3, Y3
+	VADDPS       Y6, Y5, Y5
+	VADDPS       Y8, Y7, Y7
+	VHADDPS      Y3, Y1, Y1
+	VHADDPS      Y7, Y5, Y2
+	VHADDPS      Y2, Y1, Y1
+	VEXTRACTF128 $0x01, Y1, X2
+	VADDPS       X2, X1, X2
+	VMOVD        X2, (DX)
+	VPEXTRD      $0x01, X2, (DX)(SI*1)
+	VPEXTRD      $0x02, X2, (DX)(SI*2)
+	LEAQ         (SI)(SI*2), R8
+	VPEXTRD      $0x03, X2, (DX)(R8*1)
+	ADDQ         $0x04, DX
+	ADDQ         DI, R9
+	ADDQ         DI, R10
+	ADDQ         DI, R11
+	ADDQ         DI, R12
+	DECQ         BX
+	JNZ          quarters191
+	LEAQ         (SI)(SI*2), R8
+	ADDQ         R8, DX
+
+over192:
+	SUBQ DI, R12
+
+	// What is left, row by row.
+one179:
+	MOVQ n+24(FP), BX
+	ANDQ $0x03, BX
+
+again198:
+	JZ    done182
+	TESTQ CX, CX
+	JZ    oneinorder180
+	MOVL  (CX), R12
+	IMULQ stride+32(FP), R12
+	ADDQ  rows+8(FP), R12
+	ADDQ  $0x04, CX
+	JMP   oneready181
+
+oneinorder180:
+	ADDQ stride+32(FP), R12
+
+oneready181:
+	VPXOR Y1, Y1, Y1
+	VPXOR Y2, Y2, Y2
+	VPXOR Y3, Y3, Y3
+	VPXOR Y4, Y4, Y4
+	MOVQ  $0x00000040, R8
+	CMPQ  R8, DI
+	JG    over199
+
+loop200:
+	VMOVUPS     -128(AX)(R8*2), Y5
+	VCVTPH2PS   -64(R12)(R8*1), Y6
 	VSUBPS      Y6, Y5, Y6
 	VFMADD231PS Y6, Y6, Y1
-	VMOVUPS     -96(AX)(DI*2), Y5
-	VCVTPH2PS   -48(R11)(DI*1), Y6
+	VMOVUPS     -96(AX)(R8*2), Y5
+	VCVTPH2PS   -48(R12)(R8*1), Y6
 	VSUBPS      Y6, Y5, Y6
 	VFMADD231PS Y6, Y6, Y2
-	VMOVUPS     -64(AX)(DI*2), Y5
-	VCVTPH2PS   -32(R11)(DI*1), Y6
+	VMOVUPS     -64(AX)(R8*2), Y5
+	VCVTPH2PS   -32(R12)(R8*1), Y6
 	VSUBPS      Y6, Y5, Y6
 	VFMADD231PS Y6, Y6, Y3
-	VMOVUPS     -32(AX)(DI*2), Y5
-	VCVTPH2PS   -16(R11)(DI*1), Y6
+	VMOVUPS     -32(AX)(R8*2), Y5
+	VCVTPH2PS   -16(R12)(R8*1), Y6
 	VSUBPS      Y6, Y5, Y6
 	VFMADD231PS Y6, Y6, Y4
-	ADDQ        $+64, DI
-	CMPQ        DI, SI
-	JLE         loop143
+	ADDQ        $+64, R8
+	CMPQ        R8, DI
+	JLE         loop200
 
-over144:
-	SUBQ $+64, DI
+over199:
+	SUBQ $+64, R8
 
-chunk145:
-	ADDQ        $+16, DI
-	CMPQ        DI, SI
-	JG          chunks146
-	VMOVUPS     -32(AX)(DI*2), Y5
-	VCVTPH2PS   -16(R11)(DI*1), Y6
+chunk201:
+	ADDQ        $+16, R8
+	CMPQ        R8, DI
+	JG          chunks202
+	VMOVUPS     -32(AX)(R8*2), Y5
+	VCVTPH2PS   -16(R12)(R8*1), Y6
 	VSUBPS      Y6, Y5, Y6
 	VFMADD231PS Y6, Y6, Y1
-	JMP         chunk145
+	JMP         chunk201
 
-chunks146:
-	SUBQ        $+16, DI
-	CMPQ        DI, SI
-	JGE         whole147
-	VANDPS      -32(AX)(SI*2), Y0, Y5
-	VCVTPH2PS   -16(R11)(SI*1), Y6
+chunks202:
+	SUBQ        $+16, R8
+	CMPQ        R8, DI
+	JGE         whole203
+	VANDPS      -32(AX)(DI*2), Y0, Y5
+	VCVTPH2PS   -16(R12)(DI*1), Y6
 	VANDPS      Y6, Y0, Y6
 	VSUBPS      Y6, Y5, Y6
 	VFMADD231PS Y6, Y6, Y4
 
-whole147:
+whole203:
 	VADDPS       Y3, Y1, Y1
 	VADDPS       Y4, Y2, Y2
 	VADDPS       Y2, Y1, Y1
@@ -2174,79 +3132,70 @@ whole147:
 	VADDPS       X2, X1, X2
 	VHADDPS      X2, X2, X2
 	VHADDPS      X2, X2, X2
-	VMOVD        X2, (BX)
-	ADDQ         $0x04, BX
-	DECQ         DX
-	JMP          one130
+	VMOVD        X2, (DX)
+	ADDQ         $0x04, DX
+	DECQ         BX
+	JMP          again198
 
-done133:
+done182:
 	VZEROUPPER
 	RET
 
 // func dotAVX2(query *float32, rows *float32, ids *uint32, n int, stride int, out *float32)
-// Requires: AVX, FMA3, MMX+
-TEXT ·dotAVX2(SB), $0-48
+// Requires: AVX, AVX2, FMA3, MMX+
+TEXT ·dotAVX2(SB), $8-48
 	MOVQ    query+0(FP), AX
 	MOVQ    ids+16(FP), CX
-	MOVQ    n+24(FP), DX
-	MOVQ    out+40(FP), BX
-	MOVQ    stride+32(FP), SI
-	MOVQ    SI, DI
-	SHRQ    $0x02, DI
-	ANDQ    $0x07, DI
-	LEAQ    lanes<>+64(SB), R8
-	NEGQ    DI
-	VMOVDQU (R8)(DI*4), Y0
-	MOVQ    rows+8(FP), R11
-	SUBQ    SI, R11
+	MOVQ    out+40(FP), DX
+	MOVQ    stride+32(FP), DI
+	MOVQ    DI, BX
+	SHRQ    $0x02, BX
+	ANDQ    $0x07, BX
+	LEAQ    lanes<>+64(SB), SI
+	NEGQ    BX
+	VMOVDQU (SI)(BX*4), Y0
+	MOVQ    n+24(FP), BX
+	SHRQ    $0x02, BX
+	MOVQ    BX, SI
+	SHLQ    $0x02, SI
+	TESTQ   CX, CX
+	JZ      inorder207
 
-	// Four rows at once.
-four148:
-	CMPQ  DX, $0x04
-	JL    one151
-	TESTQ CX, CX
-	JZ    inorder149
-	MOVQ  rows+8(FP), DI
-	MOVL  (CX), R8
-	IMULQ stride+32(FP), R8
-	ADDQ  DI, R8
-	MOVL  4(CX), R9
+	// Rows of the list.
+	TESTQ BX, BX
+	JZ    one208
+
+quarters204:
+	MOVL  (CX), R9
 	IMULQ stride+32(FP), R9
-	ADDQ  DI, R9
-	MOVL  8(CX), R10
+	ADDQ  rows+8(FP), R9
+	MOVL  (CX)(SI*1), R10
 	IMULQ stride+32(FP), R10
-	ADDQ  DI, R10
-	MOVL  12(CX), R11
+	ADDQ  rows+8(FP), R10
+	MOVL  (CX)(SI*2), R11
 	IMULQ stride+32(FP), R11
-	ADDQ  DI, R11
-	CMPQ  stride+32(FP), $0x00000400
-	JL    ready150
-	MOVQ  R8, R12
-	MOVQ  R9, R13
-	MOVQ  R10, R14
-	MOVQ  R11, R15
-	CMPQ  DX, $+5
-	JL    asked156
-	MOVL  16(CX), R12
+	ADDQ  rows+8(FP), R11
+	LEAQ  (SI)(SI*2), R8
+	MOVL  (CX)(R8*1), R12
 	IMULQ stride+32(FP), R12
-	ADDQ  DI, R12
-	CMPQ  DX, $+6
-	JL    asked156
-	MOVL  20(CX), R13
+	ADDQ  rows+8(FP), R12
+	CMPQ  stride+32(FP), $0x00000400
+	JL    ready205
+	CMPQ  BX, $0x01
+	JE    ready205
+	MOVL  4(CX), R13
 	IMULQ stride+32(FP), R13
-	ADDQ  DI, R13
-	CMPQ  DX, $+7
-	JL    asked156
-	MOVL  24(CX), R14
+	ADDQ  rows+8(FP), R13
+	MOVL  4(CX)(SI*1), R14
 	IMULQ stride+32(FP), R14
-	ADDQ  DI, R14
-	CMPQ  DX, $+8
-	JL    asked156
-	MOVL  28(CX), R15
+	ADDQ  rows+8(FP), R14
+	MOVL  4(CX)(SI*2), R15
 	IMULQ stride+32(FP), R15
-	ADDQ  DI, R15
-
-asked156:
+	ADDQ  rows+8(FP), R15
+	LEAQ  (SI)(SI*2), R8
+	MOVL  4(CX)(R8*1), BP
+	IMULQ stride+32(FP), BP
+	ADDQ  rows+8(FP), BP
 	VPXOR Y1, Y1, Y1
 	VPXOR Y2, Y2, Y2
 	VPXOR Y3, Y3, Y3
@@ -2255,43 +3204,45 @@ asked156:
 	VPXOR Y6, Y6, Y6
 	VPXOR Y7, Y7, Y7
 	VPXOR Y8, Y8, Y8
-	MOVQ  $0x00000040, DI
-	CMPQ  DI, SI
-	JG    over158
+	MOVQ  $0x00000040, R8
 
-loop157:
-	VMOVUPS     -64(AX)(DI*1), Y9
-	VFMADD231PS -64(R8)(DI*1), Y9, Y1
-	VFMADD231PS -64(R9)(DI*1), Y9, Y3
-	VFMADD231PS -64(R10)(DI*1), Y9, Y5
-	VFMADD231PS -64(R11)(DI*1), Y9, Y7
-	PREFETCHT0  -64(R12)(DI*1)
-	PREFETCHT0  -64(R13)(DI*1)
-	PREFETCHT0  -64(R14)(DI*1)
-	PREFETCHT0  -64(R15)(DI*1)
-	VMOVUPS     -32(AX)(DI*1), Y9
-	VFMADD231PS -32(R8)(DI*1), Y9, Y2
-	VFMADD231PS -32(R9)(DI*1), Y9, Y4
-	VFMADD231PS -32(R10)(DI*1), Y9, Y6
-	VFMADD231PS -32(R11)(DI*1), Y9, Y8
-	ADDQ        $+64, DI
-	CMPQ        DI, SI
-	JLE         loop157
+asking213:
+	VMOVUPS     -64(AX)(R8*1), Y9
+	VFMADD231PS -64(R9)(R8*1), Y9, Y1
+	VFMADD231PS -64(R10)(R8*1), Y9, Y3
+	VFMADD231PS -64(R11)(R8*1), Y9, Y5
+	VFMADD231PS -64(R12)(R8*1), Y9, Y7
+	PREFETCHT0  -64(R13)(R8*1)
+	PREFETCHT0  -64(R14)(R8*1)
+	PREFETCHT0  -64(R15)(R8*1)
+	PREFETCHT0  -64(BP)(R8*1)
+	VMOVUPS     -32(AX)(R8*1), Y9
+	VFMADD231PS -32(R9)(R8*1), Y9, Y2
+	VFMADD231PS -32(R10)(R8*1), Y9, Y4
+	VFMADD231PS -32(R11)(R8*1), Y9, Y6
+	VFMADD231PS -32(R12)(R8*1), Y9, Y8
+	ADDQ        $+64, R8
+	CMPQ        R8, $0x00000200
+	JLE         asking213
 
-over158:
-	SUBQ $+64, DI
-	JMP  summed155
+loop214:
+	VMOVUPS     -64(AX)(R8*1), Y9
+	VFMADD231PS -64(R9)(R8*1), Y9, Y1
+	VFMADD231PS -64(R10)(R8*1), Y9, Y3
+	VFMADD231PS -64(R11)(R8*1), Y9, Y5
+	VFMADD231PS -64(R12)(R8*1), Y9, Y7
+	VMOVUPS     -32(AX)(R8*1), Y9
+	VFMADD231PS -32(R9)(R8*1), Y9, Y2
+	VFMADD231PS -32(R10)(R8*1), Y9, Y4
+	VFMADD231PS -32(R11)(R8*1), Y9, Y6
+	VFMADD231PS -32(R12)(R8*1), Y9, Y8
+	ADDQ        $+64, R8
+	CMPQ        R8, DI
+	JLE         loop214
+	SUBQ        $+64, R8
+	JMP         summed206
 
-inorder149:
-	ADDQ stride+32(FP), R11
-	MOVQ R11, R8
-	ADDQ stride+32(FP), R11
-	MOVQ R11, R9
-	ADDQ stride+32(FP), R11
-	MOVQ R11, R10
-	ADDQ stride+32(FP), R11
-
-ready150:
+ready205:
 	VPXOR Y1, Y1, Y1
 	VPXOR Y2, Y2, Y2
 	VPXOR Y3, Y3, Y3
@@ -2300,55 +3251,55 @@ ready150:
 	VPXOR Y6, Y6, Y6
 	VPXOR Y7, Y7, Y7
 	VPXOR Y8, Y8, Y8
-	MOVQ  $0x00000040, DI
-	CMPQ  DI, SI
-	JG    over160
+	MOVQ  $0x00000040, R8
+	CMPQ  R8, DI
+	JG    over215
 
-loop159:
-	VMOVUPS     -64(AX)(DI*1), Y9
-	VFMADD231PS -64(R8)(DI*1), Y9, Y1
-	VFMADD231PS -64(R9)(DI*1), Y9, Y3
-	VFMADD231PS -64(R10)(DI*1), Y9, Y5
-	VFMADD231PS -64(R11)(DI*1), Y9, Y7
-	VMOVUPS     -32(AX)(DI*1), Y9
-	VFMADD231PS -32(R8)(DI*1), Y9, Y2
-	VFMADD231PS -32(R9)(DI*1), Y9, Y4
-	VFMADD231PS -32(R10)(DI*1), Y9, Y6
-	VFMADD231PS -32(R11)(DI*1), Y9, Y8
-	ADDQ        $+64, DI
-	CMPQ        DI, SI
-	JLE         loop159
+loop216:
+	VMOVUPS     -64(AX)(R8*1), Y9
+	VFMADD231PS -64(R9)(R8*1), Y9, Y1
+	VFMADD231PS -64(R10)(R8*1), Y9, Y3
+	VFMADD231PS -64(R11)(R8*1), Y9, Y5
+	VFMADD231PS -64(R12)(R8*1), Y9, Y7
+	VMOVUPS     -32(AX)(R8*1), Y9
+	VFMADD231PS -32(R9)(R8*1), Y9, Y2
+	VFMADD231PS -32(R10)(R8*1), Y9, Y4
+	VFMADD231PS -32(R11)(R8*1), Y9, Y6
+	VFMADD231PS -32(R12)(R8*1), Y9, Y8
+	ADDQ        $+64, R8
+	CMPQ        R8, DI
+	JLE         loop216
 
-over160:
-	SUBQ $+64, DI
+over215:
+	SUBQ $+64, R8
 
-summed155:
-chunk161:
-	ADDQ        $+32, DI
-	CMPQ        DI, SI
-	JG          chunks162
-	VMOVUPS     -32(AX)(DI*1), Y9
-	VFMADD231PS -32(R8)(DI*1), Y9, Y1
-	VFMADD231PS -32(R9)(DI*1), Y9, Y3
-	VFMADD231PS -32(R10)(DI*1), Y9, Y5
-	VFMADD231PS -32(R11)(DI*1), Y9, Y7
-	JMP         chunk161
+summed206:
+chunk217:
+	ADDQ        $+32, R8
+	CMPQ        R8, DI
+	JG          chunks218
+	VMOVUPS     -32(AX)(R8*1), Y9
+	VFMADD231PS -32(R9)(R8*1), Y9, Y1
+	VFMADD231PS -32(R10)(R8*1), Y9, Y3
+	VFMADD231PS -32(R11)(R8*1), Y9, Y5
+	VFMADD231PS -32(R12)(R8*1), Y9, Y7
+	JMP         chunk217
 
-chunks162:
-	SUBQ        $+32, DI
-	CMPQ        DI, SI
-	JGE         whole163
-	VMASKMOVPS  (AX)(DI*1), Y0, Y9
-	VMASKMOVPS  (R8)(DI*1), Y0, Y10
+chunks218:
+	SUBQ        $+32, R8
+	CMPQ        R8, DI
+	JGE         whole219
+	VMASKMOVPS  (AX)(R8*1), Y0, Y9
+	VMASKMOVPS  (R9)(R8*1), Y0, Y10
 	VFMADD231PS Y10, Y9, Y2
-	VMASKMOVPS  (R9)(DI*1), Y0, Y10
+	VMASKMOVPS  (R10)(R8*1), Y0, Y10
 	VFMADD231PS Y10, Y9, Y4
-	VMASKMOVPS  (R10)(DI*1), Y0, Y10
+	VMASKMOVPS  (R11)(R8*1), Y0, Y10
 	VFMADD231PS Y10, Y9, Y6
-	VMASKMOVPS  (R11)(DI*1), Y0, Y10
+	VMASKMOVPS  (R12)(R8*1), Y0, Y10
 	VFMADD231PS Y10, Y9, Y8
 
-whole163:
+whole219:
 	VADDPS       Y2, Y1, Y1
 	VADDPS       Y4, Y3, Y3
 	VADDPS       Y6, Y5, Y5
@@ -2358,72 +3309,176 @@ whole163:
 	VHADDPS      Y2, Y1, Y1
 	VEXTRACTF128 $0x01, Y1, X2
 	VADDPS       X2, X1, X2
-	VMOVDQU      X2, (BX)
-	ADDQ         $0x10, BX
-	SUBQ         $0x04, DX
-	TESTQ        CX, CX
-	JZ           four148
-	ADDQ         $0x10, CX
-	JMP          four148
+	VMOVD        X2, (DX)
+	VPEXTRD      $0x01, X2, (DX)(SI*1)
+	VPEXTRD      $0x02, X2, (DX)(SI*2)
+	LEAQ         (SI)(SI*2), R8
+	VPEXTRD      $0x03, X2, (DX)(R8*1)
+	ADDQ         $0x04, DX
+	ADDQ         $0x04, CX
+	DECQ         BX
+	JNZ          quarters204
+	LEAQ         (SI)(SI*2), R8
+	ADDQ         R8, CX
+	ADDQ         R8, DX
+	JMP          one208
 
-	// What is left, row by row.
-one151:
-	TESTQ DX, DX
-	JZ    done154
-	TESTQ CX, CX
-	JZ    oneinorder152
-	MOVQ  rows+8(FP), DI
-	MOVL  (CX), R11
-	IMULQ stride+32(FP), R11
-	ADDQ  DI, R11
-	ADDQ  $0x04, CX
-	JMP   oneready153
+	// Rows in order.
+inorder207:
+	MOVQ  rows+8(FP), R12
+	TESTQ BX, BX
+	JZ    over221
+	MOVQ  BX, R8
+	IMULQ DI, R8
+	MOVQ  R12, R9
+	LEAQ  (R9)(R8*1), R10
+	LEAQ  (R10)(R8*1), R11
+	LEAQ  (R11)(R8*1), R12
 
-oneinorder152:
-	ADDQ stride+32(FP), R11
-
-oneready153:
+quarters220:
 	VPXOR Y1, Y1, Y1
 	VPXOR Y2, Y2, Y2
 	VPXOR Y3, Y3, Y3
 	VPXOR Y4, Y4, Y4
-	MOVQ  $0x00000080, DI
-	CMPQ  DI, SI
-	JG    over165
+	VPXOR Y5, Y5, Y5
+	VPXOR Y6, Y6, Y6
+	VPXOR Y7, Y7, Y7
+	VPXOR Y8, Y8, Y8
+	MOVQ  $0x00000040, R8
+	CMPQ  R8, DI
+	JG    over222
 
-loop164:
-	VMOVUPS     -128(AX)(DI*1), Y5
-	VFMADD231PS -128(R11)(DI*1), Y5, Y1
-	VMOVUPS     -96(AX)(DI*1), Y5
-	VFMADD231PS -96(R11)(DI*1), Y5, Y2
-	VMOVUPS     -64(AX)(DI*1), Y5
-	VFMADD231PS -64(R11)(DI*1), Y5, Y3
-	VMOVUPS     -32(AX)(DI*1), Y5
-	VFMADD231PS -32(R11)(DI*1), Y5, Y4
-	ADDQ        $+128, DI
-	CMPQ        DI, SI
-	JLE         loop164
+loop223:
+	VMOVUPS     -64(AX)(R8*1), Y9
+	VFMADD231PS -64(R9)(R8*1), Y9, Y1
+	VFMADD231PS -64(R10)(R8*1), Y9, Y3
+	VFMADD231PS -64(R11)(R8*1), Y9, Y5
+	VFMADD231PS -64(R12)(R8*1), Y9, Y7
+	VMOVUPS     -32(AX)(R8*1), Y9
+	VFMADD231PS -32(R9)(R8*1), Y9, Y2
+	VFMADD231PS -32(R10)(R8*1), Y9, Y4
+	VFMADD231PS -32(R11)(R8*1), Y9, Y6
+	VFMADD231PS -32(R12)(R8*1), Y9, Y8
+	ADDQ        $+64, R8
+	CMPQ        R8, DI
+	JLE         loop223
 
-over165:
-	SUBQ $+128, DI
+over222:
+	SUBQ $+64, R8
 
-chunk166:
-	ADDQ        $+32, DI
-	CMPQ        DI, SI
-	JG          chunks167
-	VMOVUPS     -32(AX)(DI*1), Y5
-	VFMADD231PS -32(R11)(DI*1), Y5, Y1
-	JMP         chunk166
+chunk224:
+	ADDQ        $+32, R8
+	CMPQ        R8, DI
+	JG          chunks225
+	VMOVUPS     -32(AX)(R8*1), Y9
+	VFMADD231PS -32(R9)(R8*1), Y9, Y1
+	VFMADD231PS -32(R10)(R8*1), Y9, Y3
+	VFMADD231PS -32(R11)(R8*1), Y9, Y5
+	VFMADD231PS -32(R12)(R8*1), Y9, Y7
+	JMP         chunk224
 
-chunks167:
-	SUBQ        $+32, DI
-	CMPQ        DI, SI
-	JGE         whole168
-	VMASKMOVPS  (AX)(DI*1), Y0, Y5
-	VMASKMOVPS  (R11)(DI*1), Y0, Y6
+chunks225:
+	SUBQ        $+32, R8
+	CMPQ        R8, DI
+	JGE         whole226
+	VMASKMOVPS  (AX)(R8*1), Y0, Y9
+	VMASKMOVPS  (R9)(R8*1), Y0, Y10
+	VFMADD231PS Y10, Y9, Y2
+	VMASKMOVPS  (R10)(R8*1), Y0, Y10
+	VFMADD231PS Y10, Y9, Y4
+	VMASKMOVPS  (R11)(R8*1), Y0, Y10
+	VFMADD231PS Y10, Y9, Y6
+	VMASKMOVPS  (R12)(R8*1), Y0, Y10
+	VFMADD231PS Y10, Y9, Y8
+
+whole226:
+	VADDPS       Y2, Y1, Y1
+	VADDPS       Y4, Y3, Y3
+	VADDPS       Y6, Y5, Y5
+	VADDPS       Y8, Y7, Y7
+	VHADDPS      Y3, Y1, Y1
+	VHADDPS      Y7, Y5, Y2
+	VHADDPS      Y2, Y1, Y1
+	VEXTRACTF128 $0x01, Y1, X2
+	VADDPS       X2, X1, X2
+	VMOVD        X2, (DX)
+	VPEXTRD      $0x01, X2, (DX)(SI*1)
+	VPEXTRD      $0x02, X2, (DX)(SI*2)
+	LEAQ         (SI)(SI*2), R8
+	VPEXTRD      $0x03, X2, (DX)(R8*1)
+	ADDQ         $0x04, DX
+	ADDQ         DI, R9
+	ADDQ         DI, R10
+	ADDQ         DI, R11
+	ADDQ         DI, R12
+	DECQ         BX
+	JNZ          quarters220
+	LEAQ         (SI)(SI*2), R8
+	ADDQ         R8, DX
+
+over221:
+	SUBQ DI, R12
+
+	// What is left, row by row.
+one208:
+	MOVQ n+24(FP), BX
+	ANDQ $0x03, BX
+
+again227:
+	JZ    done211
+	TESTQ CX, CX
+	JZ    oneinorder209
+	MOVL  (CX), R12
+	IMULQ stride+32(FP), R12
+	ADDQ  rows+8(FP), R12
+	ADDQ  $0x04, CX
+	JMP   oneready210
+
+oneinorder209:
+	ADDQ stride+32(FP), R12
+
+oneready210:
+	VPXOR Y1, Y1, Y1
+	VPXOR Y2, Y2, Y2
+	VPXOR Y3, Y3, Y3
+	VPXOR Y4, Y4, Y4
+	MOVQ  $0x00000080, R8
+	CMPQ  R8, DI
+	JG    over228
+
+loop229:
+	VMOVUPS     -128(AX)(R8*1), Y5
+	VFMADD231PS -128(R12)(R8*1), Y5, Y1
+	VMOVUPS     -96(AX)(R8*1), Y5
+	VFMADD231PS -96(R12)(R8*1), Y5, Y2
+	VMOVUPS     -64(AX)(R8*1), Y5
+	VFMADD231PS -64(R12)(R8*1), Y5, Y3
+	VMOVUPS     -32(AX)(R8*1), Y5
+	VFMADD231PS -32(R12)(R8*1), Y5, Y4
+	ADDQ        $+128, R8
+	CMPQ        R8, DI
+	JLE         loop229
+
+over228:
+	SUBQ $+128, R8
+
+chunk230:
+	ADDQ        $+32, R8
+	CMPQ        R8, DI
+	JG          chunks231
+	VMOVUPS     -32(AX)(R8*1), Y5
+	VFMADD231PS -32(R12)(R8*1), Y5, Y1
+	JMP         chunk230
+
+chunks231:
+	SUBQ        $+32, R8
+	CMPQ        R8, DI
+	JGE         whole232
+	VMASKMOVPS  (AX)(R8*1), Y0, Y5
+	VMASKMOVPS  (R12)(R8*1), Y0, Y6
 	VFMADD231PS Y6, Y5, Y4
 
-whole168:
+whole232:
 	VADDPS       Y3, Y1, Y1
 	VADDPS       Y4, Y2, Y2
 	VADDPS       Y2, Y1, Y1
@@ -2431,78 +3486,69 @@ whole168:
 	VADDPS       X2, X1, X2
 	VHADDPS      X2, X2, X2
 	VHADDPS      X2, X2, X2
-	VMOVD        X2, (BX)
-	ADDQ         $0x04, BX
-	DECQ         DX
-	JMP          one151
+	VMOVD        X2, (DX)
+	ADDQ         $0x04, DX
+	DECQ         BX
+	JMP          again227
 
-done154:
+done211:
 	VZEROUPPER
 	RET
 
 // func halfDotAVX2(query *float32, rows *uint16, ids *uint32, n int, stride int, out *float32)
-// Requires: AVX, F16C, FMA3, MMX+
-TEXT ·halfDotAVX2(SB), $0-48
+// Requires: AVX, AVX2, F16C, FMA3, MMX+
+TEXT ·halfDotAVX2(SB), $8-48
 	MOVQ    query+0(FP), AX
 	MOVQ    ids+16(FP), CX
-	MOVQ    n+24(FP), DX
-	MOVQ    out+40(FP), BX
-	MOVQ    stride+32(FP), SI
-	MOVQ    SI, DI
-	SHRQ    $0x01, DI
-	ANDQ    $0x07, DI
-	LEAQ    lanes<>+0(SB), R8
-	VMOVDQU (R8)(DI*4), Y0
-	MOVQ    rows+8(FP), R11
-	SUBQ    SI, R11
+	MOVQ    out+40(FP), DX
+	MOVQ    stride+32(FP), DI
+	MOVQ    DI, BX
+	SHRQ    $0x01, BX
+	ANDQ    $0x07, BX
+	LEAQ    lanes<>+0(SB), SI
+	VMOVDQU (SI)(BX*4), Y0
+	MOVQ    n+24(FP), BX
+	SHRQ    $0x02, BX
+	MOVQ    BX, SI
+	SHLQ    $0x02, SI
+	TESTQ   CX, CX
+	JZ      inorder236
 
-	// Four rows at once.
-four169:
-	CMPQ  DX, $0x04
-	JL    one172
-	TESTQ CX, CX
-	JZ    inorder170
-	MOVQ  rows+8(FP), DI
-	MOVL  (CX), R8
-	IMULQ stride+32(FP), R8
-	ADDQ  DI, R8
-	MOVL  4(CX), R9
+	// Rows of the list.
+	TESTQ BX, BX
+	JZ    one237
+
+quarters233:
+	MOVL  (CX), R9
 	IMULQ stride+32(FP), R9
-	ADDQ  DI, R9
-	MOVL  8(CX), R10
+	ADDQ  rows+8(FP), R9
+	MOVL  (CX)(SI*1), R10
 	IMULQ stride+32(FP), R10
-	ADDQ  DI, R10
-	MOVL  12(CX), R11
+	ADDQ  rows+8(FP), R10
+	MOVL  (CX)(SI*2), R11
 	IMULQ stride+32(FP), R11
-	ADDQ  DI, R11
-	CMPQ  stride+32(FP), $0x00000400
-	JL    ready171
-	MOVQ  R8, R12
-	MOVQ  R9, R13
-	MOVQ  R10, R14
-	MOVQ  R11, R15
-	CMPQ  DX, $+5
-	JL    asked177
-	MOVL  16(CX), R12
+	ADDQ  rows+8(FP), R11
+	LEAQ  (SI)(SI*2), R8
+	MOVL  (CX)(R8*1), R12
 	IMULQ stride+32(FP), R12
-	ADDQ  DI, R12
-	CMPQ  DX, $+6
-	JL    asked177
-	MOVL  20(CX), R13
+	ADDQ  rows+8(FP), R12
+	CMPQ  stride+32(FP), $0x00000400
+	JL    ready234
+	CMPQ  BX, $0x01
+	JE    ready234
+	MOVL  4(CX), R13
 	IMULQ stride+32(FP), R13
-	ADDQ  DI, R13
-	CMPQ  DX, $+7
-	JL    asked177
-	MOVL  24(CX), R14
+	ADDQ  rows+8(FP), R13
+	MOVL  4(CX)(SI*1), R14
 	IMULQ stride+32(FP), R14
-	ADDQ  DI, R14
-	CMPQ  DX, $+8
-	JL    asked177
-	MOVL  28(CX), R15
+	ADDQ  rows+8(FP), R14
+	MOVL  4(CX)(SI*2), R15
 	IMULQ stride+32(FP), R15
-	ADDQ  DI, R15
-
-asked177:
+	ADDQ  rows+8(FP), R15
+	LEAQ  (SI)(SI*2), R8
+	MOVL  4(CX)(R8*1), BP
+	IMULQ stride+32(FP), BP
+	ADDQ  rows+8(FP), BP
 	VPXOR Y1, Y1, Y1
 	VPXOR Y2, Y2, Y2
 	VPXOR Y3, Y3, Y3
@@ -2511,51 +3557,61 @@ asked177:
 	VPXOR Y6, Y6, Y6
 	VPXOR Y7, Y7, Y7
 	VPXOR Y8, Y8, Y8
-	MOVQ  $0x00000020, DI
-	CMPQ  DI, SI
-	JG    over179
+	MOVQ  $0x00000020, R8
 
-loop178:
-	VMOVUPS     -64(AX)(DI*2), Y9
-	VCVTPH2PS   -32(R8)(DI*1), Y10
+asking242:
+	VMOVUPS     -64(AX)(R8*2), Y9
+	VCVTPH2PS   -32(R9)(R8*1), Y10
 	VFMADD231PS Y10, Y9, Y1
-	VCVTPH2PS   -32(R9)(DI*1), Y10
+	VCVTPH2PS   -32(R10)(R8*1), Y10
 	VFMADD231PS Y10, Y9, Y3
-	VCVTPH2PS   -32(R10)(DI*1), Y10
+	VCVTPH2PS   -32(R11)(R8*1), Y10
 	VFMADD231PS Y10, Y9, Y5
-	VCVTPH2PS   -32(R11)(DI*1), Y10
+	VCVTPH2PS   -32(R12)(R8*1), Y10
 	VFMADD231PS Y10, Y9, Y7
-	PREFETCHT0  -32(R12)(DI*1)
-	PREFETCHT0  -32(R13)(DI*1)
-	PREFETCHT0  -32(R14)(DI*1)
-	PREFETCHT0  -32(R15)(DI*1)
-	VMOVUPS     -32(AX)(DI*2), Y9
-	VCVTPH2PS   -16(R8)(DI*1), Y10
+	PREFETCHT0  -32(R13)(R8*1)
+	PREFETCHT0  -32(R14)(R8*1)
+	PREFETCHT0  -32(R15)(R8*1)
+	PREFETCHT0  -32(BP)(R8*1)
+	VMOVUPS     -32(AX)(R8*2), Y9
+	VCVTPH2PS   -16(R9)(R8*1), Y10
 	VFMADD231PS Y10, Y9, Y2
-	VCVTPH2PS   -16(R9)(DI*1), Y10
+	VCVTPH2PS   -16(R10)(R8*1), Y10
 	VFMADD231PS Y10, Y9, Y4
-	VCVTPH2PS   -16(R10)(DI*1), Y10
+	VCVTPH2PS   -16(R11)(R8*1), Y10
 	VFMADD231PS Y10, Y9, Y6
-	VCVTPH2PS   -16(R11)(DI*1), Y10
+	VCVTPH2PS   -16(R12)(R8*1), Y10
 	VFMADD231PS Y10, Y9, Y8
-	ADDQ        $+32, DI
-	CMPQ        DI, SI
-	JLE         loop178
+	ADDQ        $+32, R8
+	CMPQ        R8, $0x00000200
+	JLE         asking242
 
-over179:
-	SUBQ $+32, DI
-	JMP  summed176
+loop243:
+	VMOVUPS     -64(AX)(R8*2), Y9
+	VCVTPH2PS   -32(R9)(R8*1), Y10
+	VFMADD231PS Y10, Y9, Y1
+	VCVTPH2PS   -32(R10)(R8*1), Y10
+	VFMADD231PS Y10, Y9, Y3
+	VCVTPH2PS   -32(R11)(R8*1), Y10
+	VFMADD231PS Y10, Y9, Y5
+	VCVTPH2PS   -32(R12)(R8*1), Y10
+	VFMADD231PS Y10, Y9, Y7
+	VMOVUPS     -32(AX)(R8*2), Y9
+	VCVTPH2PS   -16(R9)(R8*1), Y10
+	VFMADD231PS Y10, Y9, Y2
+	VCVTPH2PS   -16(R10)(R8*1), Y10
+	VFMADD231PS Y10, Y9, Y4
+	VCVTPH2PS   -16(R11)(R8*1), Y10
+	VFMADD231PS Y10, Y9, Y6
+	VCVTPH2PS   -16(R12)(R8*1), Y10
+	VFMADD231PS Y10, Y9, Y8
+	ADDQ        $+32, R8
+	CMPQ        R8, DI
+	JLE         loop243
+	SUBQ        $+32, R8
+	JMP         summed235
 
-inorder170:
-	ADDQ stride+32(FP), R11
-	MOVQ R11, R8
-	ADDQ stride+32(FP), R11
-	MOVQ R11, R9
-	ADDQ stride+32(FP), R11
-	MOVQ R11, R10
-	ADDQ stride+32(FP), R11
-
-ready171:
+ready234:
 	VPXOR Y1, Y1, Y1
 	VPXOR Y2, Y2, Y2
 	VPXOR Y3, Y3, Y3
@@ -2564,74 +3620,74 @@ ready171:
 	VPXOR Y6, Y6, Y6
 	VPXOR Y7, Y7, Y7
 	VPXOR Y8, Y8, Y8
-	MOVQ  $0x00000020, DI
-	CMPQ  DI, SI
-	JG    over181
+	MOVQ  $0x00000020, R8
+	CMPQ  R8, DI
+	JG    over244
 
-loop180:
-	VMOVUPS     -64(AX)(DI*2), Y9
-	VCVTPH2PS   -32(R8)(DI*1), Y10
+loop245:
+	VMOVUPS     -64(AX)(R8*2), Y9
+	VCVTPH2PS   -32(R9)(R8*1), Y10
 	VFMADD231PS Y10, Y9, Y1
-	VCVTPH2PS   -32(R9)(DI*1), Y10
+	VCVTPH2PS   -32(R10)(R8*1), Y10
 	VFMADD231PS Y10, Y9, Y3
-	VCVTPH2PS   -32(R10)(DI*1), Y10
+	VCVTPH2PS   -32(R11)(R8*1), Y10
 	VFMADD231PS Y10, Y9, Y5
-	VCVTPH2PS   -32(R11)(DI*1), Y10
+	VCVTPH2PS   -32(R12)(R8*1), Y10
 	VFMADD231PS Y10, Y9, Y7
-	VMOVUPS     -32(AX)(DI*2), Y9
-	VCVTPH2PS   -16(R8)(DI*1), Y10
+	VMOVUPS     -32(AX)(R8*2), Y9
+	VCVTPH2PS   -16(R9)(R8*1), Y10
 	VFMADD231PS Y10, Y9, Y2
-	VCVTPH2PS   -16(R9)(DI*1), Y10
+	VCVTPH2PS   -16(R10)(R8*1), Y10
 	VFMADD231PS Y10, Y9, Y4
-	VCVTPH2PS   -16(R10)(DI*1), Y10
+	VCVTPH2PS   -16(R11)(R8*1), Y10
 	VFMADD231PS Y10, Y9, Y6
-	VCVTPH2PS   -16(R11)(DI*1), Y10
+	VCVTPH2PS   -16(R12)(R8*1), Y10
 	VFMADD231PS Y10, Y9, Y8
-	ADDQ        $+32, DI
-	CMPQ        DI, SI
-	JLE         loop180
+	ADDQ        $+32, R8
+	CMPQ        R8, DI
+	JLE         loop245
 
-over181:
-	SUBQ $+32, DI
+over244:
+	SUBQ $+32, R8
 
-summed176:
-chunk182:
-	ADDQ        $+16, DI
-	CMPQ        DI, SI
-	JG          chunks183
-	VMOVUPS     -32(AX)(DI*2), Y9
-	VCVTPH2PS   -16(R8)(DI*1), Y10
+summed235:
+chunk246:
+	ADDQ        $+16, R8
+	CMPQ        R8, DI
+	JG          chunks247
+	VMOVUPS     -32(AX)(R8*2), Y9
+	VCVTPH2PS   -16(R9)(R8*1), Y10
 	VFMADD231PS Y10, Y9, Y1
-	VCVTPH2PS   -16(R9)(DI*1), Y10
+	VCVTPH2PS   -16(R10)(R8*1), Y10
 	VFMADD231PS Y10, Y9, Y3
-	VCVTPH2PS   -16(R10)(DI*1), Y10
+	VCVTPH2PS   -16(R11)(R8*1), Y10
 	VFMADD231PS Y10, Y9, Y5
-	VCVTPH2PS   -16(R11)(DI*1), Y10
+	VCVTPH2PS   -16(R12)(R8*1), Y10
 	VFMADD231PS Y10, Y9, Y7
-	JMP         chunk182
+	JMP         chunk246
 
-chunks183:
-	SUBQ        $+16, DI
-	CMPQ        DI, SI
-	JGE         whole184
-	VANDPS      -32(AX)(SI*2), Y0, Y9
-	VCVTPH2PS   -16(R8)(SI*1), Y10
+chunks247:
+	SUBQ        $+16, R8
+	CMPQ        R8, DI
+	JGE         whole248
+	VANDPS      -32(AX)(DI*2), Y0, Y9
+	VCVTPH2PS   -16(R9)(DI*1), Y10
 	VANDPS      Y10, Y0, Y10
 	VFMADD231PS Y10, Y9, Y2
-	VANDPS      -32(AX)(SI*2), Y0, Y9
-	VCVTPH2PS   -16(R9)(SI*1), Y10
+	VANDPS      -32(AX)(DI*2), Y0, Y9
+	VCVTPH2PS   -16(R10)(DI*1), Y10
 	VANDPS      Y10, Y0, Y10
 	VFMADD231PS Y10, Y9, Y4
-	VANDPS      -32(AX)(SI*2), Y0, Y9
-	VCVTPH2PS   -16(R10)(SI*1), Y10
+	VANDPS      -32(AX)(DI*2), Y0, Y9
+	VCVTPH2PS   -16(R11)(DI*1), Y10
 	VANDPS      Y10, Y0, Y10
 	VFMADD231PS Y10, Y9, Y6
-	VANDPS      -32(AX)(SI*2), Y0, Y9
-	VCVTPH2PS   -16(R11)(SI*1), Y10
+	VANDPS      -32(AX)(DI*2), Y0, Y9
+	VCVTPH2PS   -16(R12)(DI*1), Y10
 	VANDPS      Y10, Y0, Y10
 	VFMADD231PS Y10, Y9, Y8
 
-whole184:
+whole248:
 	VADDPS       Y2, Y1, Y1
 	VADDPS       Y4, Y3, Y3
 	VADDPS       Y6, Y5, Y5
@@ -2641,78 +3697,201 @@ whole184:
 	VHADDPS      Y2, Y1, Y1
 	VEXTRACTF128 $0x01, Y1, X2
 	VADDPS       X2, X1, X2
-	VMOVDQU      X2, (BX)
-	ADDQ         $0x10, BX
-	SUBQ         $0x04, DX
-	TESTQ        CX, CX
-	JZ           four169
-	ADDQ         $0x10, CX
-	JMP          four169
+	VMOVD        X2, (DX)
+	VPEXTRD      $0x01, X2, (DX)(SI*1)
+	VPEXTRD      $0x02, X2, (DX)(SI*2)
+	LEAQ         (SI)(SI*2), R8
+	VPEXTRD      $0x03, X2, (DX)(R8*1)
+	ADDQ         $0x04, DX
+	ADDQ         $0x04, CX
+	DECQ         BX
+	JNZ          quarters233
+	LEAQ         (SI)(SI*2), R8
+	ADDQ         R8, CX
+	ADDQ         R8, DX
+	JMP          one237
 
-	// What is left, row by row.
-one172:
-	TESTQ DX, DX
-	JZ    done175
-	TESTQ CX, CX
-	JZ    oneinorder173
-	MOVQ  rows+8(FP), DI
-	MOVL  (CX), R11
-	IMULQ stride+32(FP), R11
-	ADDQ  DI, R11
-	ADDQ  $0x04, CX
-	JMP   oneready174
+	// Rows in order.
+inorder236:
+	MOVQ  rows+8(FP), R12
+	TESTQ BX, BX
+	JZ    over250
+	MOVQ  BX, R8
+	IMULQ DI, R8
+	MOVQ  R12, R9
+	LEAQ  (R9)(R8*1), R10
+	LEAQ  (R10)(R8*1), R11
+	LEAQ  (R11)(R8*1), R12
 
-oneinorder173:
-	ADDQ stride+32(FP), R11
-
-oneready174:
+quarters249:
 	VPXOR Y1, Y1, Y1
 	VPXOR Y2, Y2, Y2
 	VPXOR Y3, Y3, Y3
 	VPXOR Y4, Y4, Y4
-	MOVQ  $0x00000040, DI
-	CMPQ  DI, SI
-	JG    over186
+	VPXOR Y5, Y5, Y5
+	VPXOR Y6, Y6, Y6
+	VPXOR Y7, Y7, Y7
+	VPXOR Y8, Y8, Y8
+	MOVQ  $0x00000020, R8
+	CMPQ  R8, DI
+	JG    over251
 
-loop185:
-	VMOVUPS     -128(AX)(DI*2), Y5
-	VCVTPH2PS   -64(R11)(DI*1), Y6
+loop252:
+	VMOVUPS     -64(AX)(R8*2), Y9
+	VCVTPH2PS   -32(R9)(R8*1), Y10
+	VFMADD231PS Y10, Y9, Y1
+	VCVTPH2PS   -32(R10)(R8*1), Y10
+	VFMADD231PS Y10, Y9, Y3
+	VCVTPH2PS   -32(R11)(R8*1), Y10
+	VFMADD231PS Y10, Y9, Y5
+	VCVTPH2PS   -32(R12)(R8*1), Y10
+	VFMADD231PS Y10, Y9, Y7
+	VMOVUPS     -32(AX)(R8*2), Y9
+	VCVTPH2PS   -16(R9)(R8*1), Y10
+	VFMADD231PS Y10, Y9, Y2
+	VCVTPH2PS   -16(R10)(R8*1), Y10
+	VFMADD231PS Y10, Y9, Y4
+	VCVTPH2PS   -16(R11)(R8*1), Y10
+	VFMADD231PS Y10, Y9, Y6
+	VCVTPH2PS   -16(R12)(R8*1), Y10
+	VFMADD231PS Y10, Y9, Y8
+	ADDQ        $+32, R8
+	CMPQ        R8, DI
+	JLE         loop252
+
+over251:
+	SUBQ $+32, R8
+
+chunk253:
+	ADDQ        $+16, R8
+	CMPQ        R8, DI
+	JG          chunks254
+	VMOVUPS     -32(AX)(R8*2), Y9
+	VCVTPH2PS   -16(R9)(R8*1), Y10
+	VFMADD231PS Y10, Y9, Y1
+	VCVTPH2PS   -16(R10)(R8*1), Y10
+	VFMADD231PS Y10, Y9, Y3
+	VCVTPH2PS   -16(R11)(R8*1), Y10
+	VFMADD231PS Y10, Y9, Y5
+	VCVTPH2PS   -16(R12)(R8*1), Y10
+	VFMADD231PS Y10, Y9, Y7
+	JMP         chunk253
+
+chunks254:
+	SUBQ        $+16, R8
+	CMPQ        R8, DI
+	JGE         whole255
+	VANDPS      -32(AX)(DI*2), Y0, Y9
+	VCVTPH2PS   -16(R9)(DI*1), Y10
+	VANDPS      Y10, Y0, Y10
+	VFMADD231PS Y10, Y9, Y2
+	VANDPS      -32(AX)(DI*2), Y0, Y9
+	VCVTPH2PS   -16(R10)(DI*1), Y10
+	VANDPS      Y10, Y0, Y10
+	VFMADD231PS Y10, Y9, Y4
+	VANDPS      -32(AX)(DI*2), Y0, Y9
+	VCVTPH2PS   -16(R11)(DI*1), Y10
+	VANDPS      Y10, Y0, Y10
+	VFMADD231PS Y10, Y9, Y6
+	VANDPS      -32(AX)(DI*2), Y0, Y9
+	VCVTPH2PS   -16(R12)(DI*1), Y10
+	VANDPS      Y10, Y0, Y10
+	VFMADD231PS Y10, Y9, Y8
+
+whole255:
+	VADDPS       Y2, Y1, Y1
+	VADDPS       Y4, Y3, Y3
+	VADDPS       Y6, Y5, Y5
+	VADDPS       Y8, Y7, Y7
+	VHADDPS      Y3, Y1, Y1
+	VHADDPS      Y7, Y5, Y2
+	VHADDPS      Y2, Y1, Y1
+	VEXTRACTF128 $0x01, Y1, X2
+	VADDPS       X2, X1, X2
+	VMOVD        X2, (DX)
+	VPEXTRD      $0x01, X2, (DX)(SI*1)
+	VPEXTRD      $0x02, X2, (DX)(SI*2)
+	LEAQ         (SI)(SI*2), R8
+	VPEXTRD      $0x03, X2, (DX)(R8*1)
+	ADDQ         $0x04, DX
+	ADDQ         DI, R9
+	ADDQ         DI, R10
+	ADDQ         DI, R11
+	ADDQ         DI, R12
+	DECQ         BX
+	JNZ          quarters249
+	LEAQ         (SI)(SI*2), R8
+	ADDQ         R8, DX
+
+over250:
+	SUBQ DI, R12
+
+	// What is left, row by row.
+one237:
+	MOVQ n+24(FP), BX
+	ANDQ $0x03, BX
+
+again256:
+	JZ    done240
+	TESTQ CX, CX
+	JZ    oneinorder238
+	MOVL  (CX), R12
+	IMULQ stride+32(FP), R12
+	ADDQ  rows+8(FP), R12
+	ADDQ  $0x04, CX
+	JMP   oneready239
+
+oneinorder238:
+	ADDQ stride+32(FP), R12
+
+oneready239:
+	VPXOR Y1, Y1, Y1
+	VPXOR Y2, Y2, Y2
+	VPXOR Y3, Y3, Y3
+	VPXOR Y4, Y4, Y4
+	MOVQ  $0x00000040, R8
+	CMPQ  R8, DI
+	JG    over257
+
+loop258:
+	VMOVUPS     -128(AX)(R8*2), Y5
+	VCVTPH2PS   -64(R12)(R8*1), Y6
 	VFMADD231PS Y6, Y5, Y1
-	VMOVUPS     -96(AX)(DI*2), Y5
-	VCVTPH2PS   -48(R11)(DI*1), Y6
+	VMOVUPS     -96(AX)(R8*2), Y5
+	VCVTPH2PS   -48(R12)(R8*1), Y6
 	VFMADD231PS Y6, Y5, Y2
-	VMOVUPS     -64(AX)(DI*2), Y5
-	VCVTPH2PS   -32(R11)(DI*1), Y6
+	VMOVUPS     -64(AX)(R8*2), Y5
+	VCVTPH2PS   -32(R12)(R8*1), Y6
 	VFMADD231PS Y6, Y5, Y3
-	VMOVUPS     -32(AX)(DI*2), Y5
-	VCVTPH2PS   -16(R11)(DI*1), Y6
+	VMOVUPS     -32(AX)(R8*2), Y5
+	VCVTPH2PS   -16(R12)(R8*1), Y6
 	VFMADD231PS Y6, Y5, Y4
-	ADDQ        $+64, DI
-	CMPQ        DI, SI
-	JLE         loop185
+	ADDQ        $+64, R8
+	CMPQ        R8, DI
+	JLE         loop258
 
-over186:
-	SUBQ $+64, DI
+over257:
+	SUBQ $+64, R8
 
-chunk187:
-	ADDQ        $+16, DI
-	CMPQ        DI, SI
-	JG          chunks188
-	VMOVUPS     -32(AX)(DI*2), Y5
-	VCVTPH2PS   -16(R11)(DI*1), Y6
+chunk259:
+	ADDQ        $+16, R8
+	CMPQ        R8, DI
+	JG          chunks260
+	VMOVUPS     -32(AX)(R8*2), Y5
+	VCVTPH2PS   -16(R12)(R8*1), Y6
 	VFMADD231PS Y6, Y5, Y1
-	JMP         chunk187
+	JMP         chunk259
 
-chunks188:
-	SUBQ        $+16, DI
-	CMPQ        DI, SI
-	JGE         whole189
-	VANDPS      -32(AX)(SI*2), Y0, Y5
-	VCVTPH2PS   -16(R11)(SI*1), Y6
+chunks260:
+	SUBQ        $+16, R8
+	CMPQ        R8, DI
+	JGE         whole261
+	VANDPS      -32(AX)(DI*2), Y0, Y5
+	VCVTPH2PS   -16(R12)(DI*1), Y6
 	VANDPS      Y6, Y0, Y6
 	VFMADD231PS Y6, Y5, Y4
 
-whole189:
+whole261:
 	VADDPS       Y3, Y1, Y1
 	VADDPS       Y4, Y2, Y2
 	VADDPS       Y2, Y1, Y1
@@ -2720,81 +3899,72 @@ whole189:
 	VADDPS       X2, X1, X2
 	VHADDPS      X2, X2, X2
 	VHADDPS      X2, X2, X2
-	VMOVD        X2, (BX)
-	ADDQ         $0x04, BX
-	DECQ         DX
-	JMP          one172
+	VMOVD        X2, (DX)
+	ADDQ         $0x04, DX
+	DECQ         BX
+	JMP          again256
 
-done175:
+done240:
 	VZEROUPPER
 	RET
 
 // func l1AVX2(query *float32, rows *float32, ids *uint32, n int, stride int, out *float32)
 // Requires: AVX, AVX2, MMX+
-TEXT ·l1AVX2(SB), $0-48
+TEXT ·l1AVX2(SB), $8-48
 	MOVQ     query+0(FP), AX
 	MOVQ     ids+16(FP), CX
-	MOVQ     n+24(FP), DX
-	MOVQ     out+40(FP), BX
-	MOVQ     stride+32(FP), SI
-	MOVQ     SI, DI
-	SHRQ     $0x02, DI
-	ANDQ     $0x07, DI
-	LEAQ     lanes<>+64(SB), R8
-	NEGQ     DI
-	VMOVDQU  (R8)(DI*4), Y0
+	MOVQ     out+40(FP), DX
+	MOVQ     stride+32(FP), DI
+	MOVQ     DI, BX
+	SHRQ     $0x02, BX
+	ANDQ     $0x07, BX
+	LEAQ     lanes<>+64(SB), SI
+	NEGQ     BX
+	VMOVDQU  (SI)(BX*4), Y0
 	VPCMPEQD Y1, Y1, Y1
 	VPSRLD   $0x01, Y1, Y1
-	MOVQ     rows+8(FP), R11
-	SUBQ     SI, R11
+	MOVQ     n+24(FP), BX
+	SHRQ     $0x02, BX
+	MOVQ     BX, SI
+	SHLQ     $0x02, SI
+	TESTQ    CX, CX
+	JZ       inorder265
 
-	// Four rows at once.
-four190:
-	CMPQ  DX, $0x04
-	JL    one193
-	TESTQ CX, CX
-	JZ    inorder191
-	MOVQ  rows+8(FP), DI
-	MOVL  (CX), R8
-	IMULQ stride+32(FP), R8
-	ADDQ  DI, R8
-	MOVL  4(CX), R9
+	// Rows of the list.
+	TESTQ BX, BX
+	JZ    one266
+
+quarters262:
+	MOVL  (CX), R9
 	IMULQ stride+32(FP), R9
-	ADDQ  DI, R9
-	MOVL  8(CX), R10
+	ADDQ  rows+8(FP), R9
+	MOVL  (CX)(SI*1), R10
 	IMULQ stride+32(FP), R10
-	ADDQ  DI, R10
-	MOVL  12(CX), R11
+	ADDQ  rows+8(FP), R10
+	MOVL  (CX)(SI*2), R11
 	IMULQ stride+32(FP), R11
-	ADDQ  DI, R11
-	CMPQ  stride+32(FP), $0x00000400
-	JL    ready192
-	MOVQ  R8, R12
-	MOVQ  R9, R13
-	MOVQ  R10, R14
-	MOVQ  R11, R15
-	CMPQ  DX, $+5
-	JL    asked198
-	MOVL  16(CX), R12
+	ADDQ  rows+8(FP), R11
+	LEAQ  (SI)(SI*2), R8
+	MOVL  (CX)(R8*1), R12
 	IMULQ stride+32(FP), R12
-	ADDQ  DI, R12
-	CMPQ  DX, $+6
-	JL    asked198
-	MOVL  20(CX), R13
+	ADDQ  rows+8(FP), R12
+	CMPQ  stride+32(FP), $0x00000400
+	JL    ready263
+	CMPQ  BX, $0x01
+	JE    ready263
+	MOVL  4(CX), R13
 	IMULQ stride+32(FP), R13
-	ADDQ  DI, R13
-	CMPQ  DX, $+7
-	JL    asked198
-	MOVL  24(CX), R14
+	ADDQ  rows+8(FP), R13
+	MOVL  4(CX)(SI*1), R14
 	IMULQ stride+32(FP), R14
-	ADDQ  DI, R14
-	CMPQ  DX, $+8
-	JL    asked198
-	MOVL  28(CX), R15
+	ADDQ  rows+8(FP), R14
+	MOVL  4(CX)(SI*2), R15
 	IMULQ stride+32(FP), R15
-	ADDQ  DI, R15
-
-asked198:
+	ADDQ  rows+8(FP), R15
+	LEAQ  (SI)(SI*2), R8
+	MOVL  4(CX)(R8*1), BP
+	IMULQ stride+32(FP), BP
+	ADDQ  rows+8(FP), BP
 	VPXOR Y2, Y2, Y2
 	VPXOR Y3, Y3, Y3
 	VPXOR Y4, Y4, Y4
@@ -2803,67 +3973,93 @@ asked198:
 	VPXOR Y7, Y7, Y7
 	VPXOR Y8, Y8, Y8
 	VPXOR Y9, Y9, Y9
-	MOVQ  $0x00000040, DI
-	CMPQ  DI, SI
-	JG    over200
+	MOVQ  $0x00000040, R8
 
-loop199:
-	VMOVUPS    -64(AX)(DI*1), Y10
-	VMOVUPS    -64(R8)(DI*1), Y11
+asking271:
+	VMOVUPS    -64(AX)(R8*1), Y10
+	VMOVUPS    -64(R9)(R8*1), Y11
 	VSUBPS     Y11, Y10, Y11
 	VPAND      Y1, Y11, Y11
 	VADDPS     Y11, Y2, Y2
-	VMOVUPS    -64(R9)(DI*1), Y11
+	VMOVUPS    -64(R10)(R8*1), Y11
 	VSUBPS     Y11, Y10, Y11
 	VPAND      Y1, Y11, Y11
 	VADDPS     Y11, Y4, Y4
-	VMOVUPS    -64(R10)(DI*1), Y11
+	VMOVUPS    -64(R11)(R8*1), Y11
 	VSUBPS     Y11, Y10, Y11
 	VPAND      Y1, Y11, Y11
 	VADDPS     Y11, Y6, Y6
-	VMOVUPS    -64(R11)(DI*1), Y11
+	VMOVUPS    -64(R12)(R8*1), Y11
 	VSUBPS     Y11, Y10, Y11
 	VPAND      Y1, Y11, Y11
 	VADDPS     Y11, Y8, Y8
-	PREFETCHT0 -64(R12)(DI*1)
-	PREFETCHT0 -64(R13)(DI*1)
-	PREFETCHT0 -64(R14)(DI*1)
-	PREFETCHT0 -64(R15)(DI*1)
-	VMOVUPS    -32(AX)(DI*1), Y10
-	VMOVUPS    -32(R8)(DI*1), Y11
+	PREFETCHT0 -64(R13)(R8*1)
+	PREFETCHT0 -64(R14)(R8*1)
+	PREFETCHT0 -64(R15)(R8*1)
+	PREFETCHT0 -64(BP)(R8*1)
+	VMOVUPS    -32(AX)(R8*1), Y10
+	VMOVUPS    -32(R9)(R8*1), Y11
 	VSUBPS     Y11, Y10, Y11
 	VPAND      Y1, Y11, Y11
 	VADDPS     Y11, Y3, Y3
-	VMOVUPS    -32(R9)(DI*1), Y11
+	VMOVUPS    -32(R10)(R8*1), Y11
 	VSUBPS     Y11, Y10, Y11
 	VPAND      Y1, Y11, Y11
 	VADDPS     Y11, Y5, Y5
-	VMOVUPS    -32(R10)(DI*1), Y11
+	VMOVUPS    -32(R11)(R8*1), Y11
 	VSUBPS     Y11, Y10, Y11
 	VPAND      Y1, Y11, Y11
 	VADDPS     Y11, Y7, Y7
-	VMOVUPS    -32(R11)(DI*1), Y11
+	VMOVUPS    -32(R12)(R8*1), Y11
 	VSUBPS     Y11, Y10, Y11
 	VPAND      Y1, Y11, Y11
 	VADDPS     Y11, Y9, Y9
-	ADDQ       $+64, DI
-	CMPQ       DI, SI
-	JLE        loop199
+	ADDQ       $+64, R8
+	CMPQ       R8, $0x00000200
+	JLE        asking271
 
-over200:
-	SUBQ $+64, DI
-	JMP  summed197
+loop272:
+	VMOVUPS -64(AX)(R8*1), Y10
+	VMOVUPS -64(R9)(R8*1), Y11
+	VSUBPS  Y11, Y10, Y11
+	VPAND   Y1, Y11, Y11
+	VADDPS  Y11, Y2, Y2
+	VMOVUPS -64(R10)(R8*1), Y11
+	VSUBPS  Y11, Y10, Y11
+	VPAND   Y1, Y11, Y11
+	VADDPS  Y11, Y4, Y4
+	VMOVUPS -64(R11)(R8*1), Y11
+	VSUBPS  Y11, Y10, Y11
+	VPAND   Y1, Y11, Y11
+	VADDPS  Y11, Y6, Y6
+	VMOVUPS -64(R12)(R8*1), Y11
+	VSUBPS  Y11, Y10, Y11
+	VPAND   Y1, Y11, Y11
+	VADDPS  Y11, Y8, Y8
+	VMOVUPS -32(AX)(R8*1), Y10
+	VMOVUPS -32(R9)(R8*1), Y11
+	VSUBPS  Y11, Y10, Y11
+	VPAND   Y1, Y11, Y11
+	VADDPS  Y11, Y3, Y3
+	VMOVUPS -32(R10)(R8*1), Y11
+	VSUBPS  Y11, Y10, Y11
+	VPAND   Y1, Y11, Y11
+	VADDPS  Y11, Y5, Y5
+	VMOVUPS -32(R11)(R8*1), Y11
+	VSUBPS  Y11, Y10, Y11
+	VPAND   Y1, Y11, Y11
+	VADDPS  Y11, Y7, Y7
+	VMOVUPS -32(R12)(R8*1), Y11
+	VSUBPS  Y11, Y10, Y11
+	VPAND   Y1, Y11, Y11
+	VADDPS  Y11, Y9, Y9
+	ADDQ    $+64, R8
+	CMPQ    R8, DI
+	JLE     loop272
+	SUBQ    $+64, R8
+	JMP     summed264
 
-inorder191:
-	ADDQ stride+32(FP), R11
-	MOVQ R11, R8
-	ADDQ stride+32(FP), R11
-	MOVQ R11, R9
-	ADDQ stride+32(FP), R11
-	MOVQ R11, R10
-	ADDQ stride+32(FP), R11
-
-ready192:
+ready263:
 	VPXOR Y2, Y2, Y2
 	VPXOR Y3, Y3, Y3
 	VPXOR Y4, Y4, Y4
@@ -2872,99 +4068,99 @@ ready192:
 	VPXOR Y7, Y7, Y7
 	VPXOR Y8, Y8, Y8
 	VPXOR Y9, Y9, Y9
-	MOVQ  $0x00000040, DI
-	CMPQ  DI, SI
-	JG    over202
+	MOVQ  $0x00000040, R8
+	CMPQ  R8, DI
+	JG    over273
 
-loop201:
-	VMOVUPS -64(AX)(DI*1), Y10
-	VMOVUPS -64(R8)(DI*1), Y11
+loop274:
+	VMOVUPS -64(AX)(R8*1), Y10
+	VMOVUPS -64(R9)(R8*1), Y11
 	VSUBPS  Y11, Y10, Y11
 	VPAND   Y1, Y11, Y11
 	VADDPS  Y11, Y2, Y2
-	VMOVUPS -64(R9)(DI*1), Y11
+	VMOVUPS -64(R10)(R8*1), Y11
 	VSUBPS  Y11, Y10, Y11
 	VPAND   Y1, Y11, Y11
 	VADDPS  Y11, Y4, Y4
-	VMOVUPS -64(R10)(DI*1), Y11
+	VMOVUPS -64(R11)(R8*1), Y11
 	VSUBPS  Y11, Y10, Y11
 	VPAND   Y1, Y11, Y11
 	VADDPS  Y11, Y6, Y6
-	VMOVUPS -64(R11)(DI*1), Y11
+	VMOVUPS -64(R12)(R8*1), Y11
 	VSUBPS  Y11, Y10, Y11
 	VPAND   Y1, Y11, Y11
 	VADDPS  Y11, Y8, Y8
-	VMOVUPS -32(AX)(DI*1), Y10
-	VMOVUPS -32(R8)(DI*1), Y11
+	VMOVUPS -32(AX)(R8*1), Y10
+	VMOVUPS -32(R9)(R8*1), Y11
 	VSUBPS  Y11, Y10, Y11
 	VPAND   Y1, Y11, Y11
 	VADDPS  Y11, Y3, Y3
-	VMOVUPS -32(R9)(DI*1), Y11
+	VMOVUPS -32(R10)(R8*1), Y11
 	VSUBPS  Y11, Y10, Y11
 	VPAND   Y1, Y11, Y11
 	VADDPS  Y11, Y5, Y5
-	VMOVUPS -32(R10)(DI*1), Y11
+	VMOVUPS -32(R11)(R8*1), Y11
 	VSUBPS  Y11, Y10, Y11
 	VPAND   Y1, Y11, Y11
 	VADDPS  Y11, Y7, Y7
-	VMOVUPS -32(R11)(DI*1), Y11
+	VMOVUPS -32(R12)(R8*1), Y11
 	VSUBPS  Y11, Y10, Y11
 	VPAND   Y1, Y11, Y11
 	VADDPS  Y11, Y9, Y9
-	ADDQ    $+64, DI
-	CMPQ    DI, SI
-	JLE     loop201
+	ADDQ    $+64, R8
+	CMPQ    R8, DI
+	JLE     loop274
 
-over202:
-	SUBQ $+64, DI
+over273:
+	SUBQ $+64, R8
 
-summed197:
-chunk203:
-	ADDQ    $+32, DI
-	CMPQ    DI, SI
-	JG      chunks204
-	VMOVUPS -32(AX)(DI*1), Y10
-	VMOVUPS -32(R8)(DI*1), Y11
+summed264:
+chunk275:
+	ADDQ    $+32, R8
+	CMPQ    R8, DI
+	JG      chunks276
+	VMOVUPS -32(AX)(R8*1), Y10
+	VMOVUPS -32(R9)(R8*1), Y11
 	VSUBPS  Y11, Y10, Y11
 	VPAND   Y1, Y11, Y11
 	VADDPS  Y11, Y2, Y2
-	VMOVUPS -32(R9)(DI*1), Y11
+	VMOVUPS -32(R10)(R8*1), Y11
 	VSUBPS  Y11, Y10, Y11
 	VPAND   Y1, Y11, Y11
 	VADDPS  Y11, Y4, Y4
-	VMOVUPS -32(R10)(DI*1), Y11
+	VMOVUPS -32(R11)(R8*1), Y11
 	VSUBPS  Y11, Y10, Y11
 	VPAND   Y1, Y11, Y11
 	VADDPS  Y11, Y6, Y6
-	VMOVUPS -32(R11)(DI*1), Y11
+	VMOVUPS -32(R12)(R8*1), Y11
 	VSUBPS  Y11, Y10, Y11
 	VPAND   Y1, Y11, Y11
 	VADDPS  Y11, Y8, Y8
-	JMP     chunk203
+	JMP     chunk275
 
-chunks204:
-	SUBQ       $+32, DI
-	CMPQ       DI, SI
-	JGE        whole205
-	VMASKMOVPS (AX)(DI*1), Y0, Y10
-	VMASKMOVPS (R8)(DI*1), Y0, Y11
+chunks276:
+	SUBQ       $+32, R8
+	CMPQ       R8, DI
+	JGE        whole277
+	VMASKMOVPS (AX)(R8*1), Y0, Y10
+	VMASKMOVPS (R9)(R8*1), Y0, Y11
 	VSUBPS     Y11, Y10, Y11
 	VPAND      Y1, Y11, Y11
 	VADDPS     Y11, Y3, Y3
-	VMASKMOVPS (R9)(DI*1), Y0, Y11
+	VMASKMOVPS (R10)(R8*1), Y0, Y11
 	VSUBPS     Y11, Y10, Y11
 	VPAND      Y1, Y11, Y11
 	VADDPS     Y11, Y5, Y5
-	VMASKMOVPS (R10)(DI*1), Y0, Y11
+	VMASKMOVPS (R11)(R8*1), Y0, Y11
 	VSUBPS     Y11, Y10, Y11
 	VPAND      Y1, Y11, Y11
 	VADDPS     Y11, Y7, Y7
-	VMASKMOVPS (R11)(DI*1), Y0, Y11
+	VMASKMOVPS (R12)(R8*1), Y0, Y11
 	VSUBPS     Y11, Y10, Y11
 	VPAND      Y1, Y11, Y11
 	VADDPS     Y11, Y9, Y9
 
-whole205:
+whole277:
 	VADDPS       Y3, Y2, Y2
 	VADDPS       Y5, Y4, Y4
 	VADDPS       Y7, Y6, Y6
@@ -2974,89 +4170,237 @@ whole205:
 	VHADDPS      Y3, Y2, Y2
 	VEXTRACTF128 $0x01, Y2, X3
 	VADDPS       X3, X2, X3
-	VMOVDQU      X3, (BX)
-	ADDQ         $0x10, BX
-	SUBQ         $0x04, DX
-	TESTQ        CX, CX
-	JZ           four190
-	ADDQ         $0x10, CX
-	JMP          four190
+	VMOVD        X3, (DX)
+	VPEXTRD      $0x01, X3, (DX)(SI*1)
+	VPEXTRD      $0x02, X3, (DX)(SI*2)
+	LEAQ         (SI)(SI*2), R8
+	VPEXTRD      $0x03, X3, (DX)(R8*1)
+	ADDQ         $0x04, DX
+	ADDQ         $0x04, CX
+	DECQ         BX
+	JNZ          quarters262
+	LEAQ         (SI)(SI*2), R8
+	ADDQ         R8, CX
+	ADDQ         R8, DX
+	JMP          one266
 
-	// What is left, row by row.
-one193:
-	TESTQ DX, DX
-	JZ    done196
-	TESTQ CX, CX
-	JZ    oneinorder194
-	MOVQ  rows+8(FP), DI
-	MOVL  (CX), R11
-	IMULQ stride+32(FP), R11
-	ADDQ  DI, R11
-	ADDQ  $0x04, CX
-	JMP   oneready195
+	// Rows in order.
+inorder265:
+	MOVQ  rows+8(FP), R12
+	TESTQ BX, BX
+	JZ    over279
+	MOVQ  BX, R8
+	IMULQ DI, R8
+	MOVQ  R12, R9
+	LEAQ  (R9)(R8*1), R10
+	LEAQ  (R10)(R8*1), R11
+	LEAQ  (R11)(R8*1), R12
 
-oneinorder194:
-	ADDQ stride+32(FP), R11
-
-oneready195:
+quarters278:
 	VPXOR Y2, Y2, Y2
 	VPXOR Y3, Y3, Y3
 	VPXOR Y4, Y4, Y4
 	VPXOR Y5, Y5, Y5
-	MOVQ  $0x00000080, DI
-	CMPQ  DI, SI
-	JG    over207
+	VPXOR Y6, Y6, Y6
+	VPXOR Y7, Y7, Y7
+	VPXOR Y8, Y8, Y8
+	VPXOR Y9, Y9, Y9
+	MOVQ  $0x00000040, R8
+	CMPQ  R8, DI
+	JG    over280
 
-loop206:
-	VMOVUPS -128(AX)(DI*1), Y6
-	VMOVUPS -128(R11)(DI*1), Y7
+loop281:
+	VMOVUPS -64(AX)(R8*1), Y10
+	VMOVUPS -64(R9)(R8*1), Y11
+	VSUBPS  Y11, Y10, Y11
+	VPAND   Y1, Y11, Y11
+	VADDPS  Y11, Y2, Y2
+	VMOVUPS -64(R10)(R8*1), Y11
+	VSUBPS  Y11, Y10, Y11
+	VPAND   Y1, Y11, Y11
+	VADDPS  Y11, Y4, Y4
+	VMOVUPS -64(R11)(R8*1), Y11
+	VSUBPS  Y11, Y10, Y11
+	VPAND   Y1, Y11, Y11
+	VADDPS  Y11, Y6, Y6
+	VMOVUPS -64(R12)(R8*1), Y11
+	VSUBPS  Y11, Y10, Y11
+	VPAND   Y1, Y11, Y11
+	VADDPS  Y11, Y8, Y8
+	VMOVUPS -32(AX)(R8*1), Y10
+	VMOVUPS -32(R9)(R8*1), Y11
+	VSUBPS  Y11, Y10, Y11
+	VPAND   Y1, Y11, Y11
+	VADDPS  Y11, Y3, Y3
+	VMOVUPS -32(R10)(R8*1), Y11
+	VSUBPS  Y11, Y10, Y11
+	VPAND   Y1, Y11, Y11
+	VADDPS  Y11, Y5, Y5
+	VMOVUPS -32(R11)(R8*1), Y11
+	VSUBPS  Y11, Y10, Y11
+	VPAND   Y1, Y11, Y11
+	VADDPS  Y11, Y7, Y7
+	VMOVUPS -32(R12)(R8*1), Y11
+	VSUBPS  Y11, Y10, Y11
+	VPAND   Y1, Y11, Y11
+	VADDPS  Y11, Y9, Y9
+	ADDQ    $+64, R8
+	CMPQ    R8, DI
+	JLE     loop281
+
+over280:
+	SUBQ $+64, R8
+
+chunk282:
+	ADDQ    $+32, R8
+	CMPQ    R8, DI
+	JG      chunks283
+	VMOVUPS -32(AX)(R8*1), Y10
+	VMOVUPS -32(R9)(R8*1), Y11
+	VSUBPS  Y11, Y10, Y11
+	VPAND   Y1, Y11, Y11
+	VADDPS  Y11, Y2, Y2
+	VMOVUPS -32(R10)(R8*1), Y11
+	VSUBPS  Y11, Y10, Y11
+	VPAND   Y1, Y11, Y11
+	VADDPS  Y11, Y4, Y4
+	VMOVUPS -32(R11)(R8*1), Y11
+	VSUBPS  Y11, Y10, Y11
+	VPAND   Y1, Y11, Y11
+	VADDPS  Y11, Y6, Y6
+	VMOVUPS -32(R12)(R8*1), Y11
+	VSUBPS  Y11, Y10, Y11
+	VPAND   Y1, Y11, Y11
+	VADDPS  Y11, Y8, Y8
+	JMP     chunk282
+
+chunks283:
+	SUBQ       $+32, R8
+	CMPQ       R8, DI
+	JGE        whole284
+	VMASKMOVPS (AX)(R8*1), Y0, Y10
+	VMASKMOVPS (R9)(R8*1), Y0, Y11
+	VSUBPS     Y11, Y10, Y11
+	VPAND      Y1, Y11, Y11
+	VADDPS     Y11, Y3, Y3
+	VMASKMOVPS (R10)(R8*1), Y0, Y11
+	VSUBPS     Y11, Y10, Y11
+	VPAND      Y1, Y11, Y11
+	VADDPS     Y11, Y5, Y5
+	VMASKMOVPS (R11)(R8*1), Y0, Y11
+	VSUBPS     Y11, Y10, Y11
+	VPAND      Y1, Y11, Y11
+	VADDPS     Y11, Y7, Y7
+	VMASKMOVPS (R12)(R8*1), Y0, Y11
+	VSUBPS     Y11, Y10, Y11
+	VPAND      Y1, Y11, Y11
+	VADDPS     Y11, Y9, Y9
+
+whole284:
+	VADDPS       Y3, Y2, Y2
+	VADDPS       Y5, Y4, Y4
+	VADDPS       Y7, Y6, Y6
+	VADDPS       Y9, Y8, Y8
+	VHADDPS      Y4, Y2, Y2
+	VHADDPS      Y8, Y6, Y3
+	VHADDPS      Y3, Y2, Y2
+	VEXTRACTF128 $0x01, Y2, X3
+	VADDPS       X3, X2, X3
+	VMOVD        X3, (DX)
+	VPEXTRD      $0x01, X3, (DX)(SI*1)
+	VPEXTRD      $0x02, X3, (DX)(SI*2)
+	LEAQ         (SI)(SI*2), R8
+	VPEXTRD      $0x03, X3, (DX)(R8*1)
+	ADDQ         $0x04, DX
+	ADDQ         DI, R9
+	ADDQ         DI, R10
+	ADDQ         DI, R11
+	ADDQ         DI, R12
+	DECQ         BX
+	JNZ          quarters278
+	LEAQ         (SI)(SI*2), R8
+	ADDQ         R8, DX
+
+over279:
+	SUBQ DI, R12
+
+	// What is left, row by row.
+one266:
+	MOVQ n+24(FP), BX
+	ANDQ $0x03, BX
+
+again285:
+	JZ    done269
+	TESTQ CX, CX
+	JZ    oneinorder267
+	MOVL  (CX), R12
+	IMULQ stride+32(FP), R12
+	ADDQ  rows+8(FP), R12
+	ADDQ  $0x04, CX
+	JMP   oneready268
+
+oneinorder267:
+	ADDQ stride+32(FP), R12
+
+oneready268:
+	VPXOR Y2, Y2, Y2
+	VPXOR Y3, Y3, Y3
+	VPXOR Y4, Y4, Y4
+	VPXOR Y5, Y5, Y5
+	MOVQ  $0x00000080, R8
+	CMPQ  R8, DI
+	JG    over286
+
+loop287:
+	VMOVUPS -128(AX)(R8*1), Y6
+	VMOVUPS -128(R12)(R8*1), Y7
 	VSUBPS  Y7, Y6, Y7
 	VPAND   Y1, Y7, Y7
 	VADDPS  Y7, Y2, Y2
-	VMOVUPS -96(AX)(DI*1), Y6
-	VMOVUPS -96(R11)(DI*1), Y7
+	VMOVUPS -96(AX)(R8*1), Y6
+	VMOVUPS -96(R12)(R8*1), Y7
 	VSUBPS  Y7, Y6, Y7
 	VPAND   Y1, Y7, Y7
 	VADDPS  Y7, Y3, Y3
-	VMOVUPS -64(AX)(DI*1), Y6
-	VMOVUPS -64(R11)(DI*1), Y7
+	VMOVUPS -64(AX)(R8*1), Y6
+	VMOVUPS -64(R12)(R8*1), Y7
 	VSUBPS  Y7, Y6, Y7
 	VPAND   Y1, Y7, Y7
 	VADDPS  Y7, Y4, Y4
-	VMOVUPS -32(AX)(DI*1), Y6
-	VMOVUPS -32(R11)(DI*1), Y7
+	VMOVUPS -32(AX)(R8*1), Y6
+	VMOVUPS -32(R12)(R8*1), Y7
 	VSUBPS  Y7, Y6, Y7
 	VPAND   Y1, Y7, Y7
 	VADDPS  Y7, Y5, Y5
-	ADDQ    $+128, DI
-	CMPQ    DI, SI
-	JLE     loop206
+	ADDQ    $+128, R8
+	CMPQ    R8, DI
+	JLE     loop287
 
-over207:
-	SUBQ $+128, DI
+over286:
+	SUBQ $+128, R8
 
-chunk208:
-	ADDQ    $+32, DI
-	CMPQ    DI, SI
-	JG      chunks209
-	VMOVUPS -32(AX)(DI*1), Y6
-	VMOVUPS -32(R11)(DI*1), Y7
+chunk288:
+	ADDQ    $+32, R8
+	CMPQ    R8, DI
+	JG      chunks289
+	VMOVUPS -32(AX)(R8*1), Y6
+	VMOVUPS -32(R12)(R8*1), Y7
 	VSUBPS  Y7, Y6, Y7
 	VPAND   Y1, Y7, Y7
 	VADDPS  Y7, Y2, Y2
-	JMP     chunk208
+	JMP     chunk288
 
-chunks209:
-	SUBQ       $+32, DI
-	CMPQ       DI, SI
-	JGE        whole210
-	VMASKMOVPS (AX)(DI*1), Y0, Y6
-	VMASKMOVPS (R11)(DI*1), Y0, Y7
+chunks289:
+	SUBQ       $+32, R8
+	CMPQ       R8, DI
+	JGE        whole290
+	VMASKMOVPS (AX)(R8*1), Y0, Y6
+	VMASKMOVPS (R12)(R8*1), Y0, Y7
 	VSUBPS     Y7, Y6, Y7
 	VPAND      Y1, Y7, Y7
 	VADDPS     Y7, Y5, Y5
 
-whole210:
+whole290:
 	VADDPS       Y4, Y2, Y2
 	VADDPS       Y5, Y3, Y3
 	VADDPS       Y3, Y2, Y2
@@ -3064,11 +4408,11 @@ whole210:
 	VADDPS       X3, X2, X3
 	VHADDPS      X3, X3, X3
 	VHADDPS      X3, X3, X3
-	VMOVD        X3, (BX)
-	ADDQ         $0x04, BX
-	DECQ         DX
-	JMP          one193
+	VMOVD        X3, (DX)
+	ADDQ         $0x04, DX
+	DECQ         BX
+	JMP          again285
 
-done196:
+done269:
 	VZEROUPPER
 	RET

@@ -17,3 +17,9 @@ func nearestAVX512(points *float32, dim int, panel *float32, half *float32, firs
 //
 //go:noescape
 func nearestAVX2(points *float32, dim int, panel *float32, half *float32, first uint32, best *float32, where *uint32)
+
+// turnAVX2 writes n columns of eight rows, n a multiple of 8, one below the other. stride and width are the numbers of bytes
+// from one row to the next and from one column to the next.
+//
+//go:noescape
+func turnAVX2(rows *float32, stride int, n int, columns *float32, width int)

@@ -8,16 +8,6 @@ DATA fifteen<>+0(SB)/8, $0x0f0f0f0f0f0f0f0f
 DATA fifteen<>+8(SB)/8, $0x0f0f0f0f0f0f0f0f
 GLOBL fifteen<>(SB), RODATA|NOPTR, $16
 
-DATA nibbles<>+0(SB)/8, $0x0000000000000000
-DATA nibbles<>+8(SB)/8, $0x0000000000000000
-DATA nibbles<>+16(SB)/8, $0x0000000000000000
-DATA nibbles<>+24(SB)/8, $0x0000000000000000
-DATA nibbles<>+32(SB)/8, $0x0000000000000004
-DATA nibbles<>+40(SB)/8, $0x0000000000000004
-DATA nibbles<>+48(SB)/8, $0x0000000000000004
-DATA nibbles<>+56(SB)/8, $0x0000000000000004
-GLOBL nibbles<>(SB), RODATA|NOPTR, $64
-
 DATA eachLane<>+0(SB)/8, $0x0000000100000000
 DATA eachLane<>+8(SB)/8, $0x0000000300000002
 DATA eachLane<>+16(SB)/8, $0x0000000500000004
@@ -28,213 +18,93 @@ DATA eachLane<>+48(SB)/8, $0x0000000d0000000c
 DATA eachLane<>+56(SB)/8, $0x0000000f0000000e
 GLOBL eachLane<>(SB), RODATA|NOPTR, $64
 
-DATA zipLow<>+0(SB)/8, $0x0000001000000000
-DATA zipLow<>+8(SB)/8, $0x0000001100000001
-DATA zipLow<>+16(SB)/8, $0x0000001200000002
-DATA zipLow<>+24(SB)/8, $0x0000001300000003
-DATA zipLow<>+32(SB)/8, $0x0000001400000004
-DATA zipLow<>+40(SB)/8, $0x0000001500000005
-DATA zipLow<>+48(SB)/8, $0x0000001600000006
-DATA zipLow<>+56(SB)/8, $0x0000001700000007
-GLOBL zipLow<>(SB), RODATA|NOPTR, $64
-
-DATA zipHigh<>+0(SB)/8, $0x0000001800000008
-DATA zipHigh<>+8(SB)/8, $0x0000001900000009
-DATA zipHigh<>+16(SB)/8, $0x0000001a0000000a
-DATA zipHigh<>+24(SB)/8, $0x0000001b0000000b
-DATA zipHigh<>+32(SB)/8, $0x0000001c0000000c
-DATA zipHigh<>+40(SB)/8, $0x0000001d0000000d
-DATA zipHigh<>+48(SB)/8, $0x0000001e0000000e
-DATA zipHigh<>+56(SB)/8, $0x0000001f0000000f
-GLOBL zipHigh<>(SB), RODATA|NOPTR, $64
-
 // func scanBlockAVX512(tables *byte, block *byte, n int, out *uint32)
-// Requires: AVX, AVX512BW, AVX512F, AVX512VBMI
+// Requires: AVX, AVX2, AVX512VBMI, AVX512VL
 TEXT ·scanBlockAVX512(SB), $0-32
-	MOVQ      tables+0(FP), AX
-	MOVQ      block+8(FP), CX
-	MOVQ      n+16(FP), DX
-	MOVQ      out+24(FP), BX
-	VMOVDQU64 nibbles<>+0(SB), Z0
-	VPXORD    Z1, Z1, Z1
-	VPXORD    Z2, Z2, Z2
-	SUBQ      $0x04, DX
-	JL        one2
+	MOVQ         tables+0(FP), AX
+	MOVQ         block+8(FP), CX
+	MOVQ         n+16(FP), DX
+	MOVQ         out+24(FP), BX
+	MOVL         $0x00000100, SI
+	VMOVD        SI, X0
+	VPBROADCASTW X0, Y0
+	VPXOR        Y1, Y1, Y1
+	VPXOR        Y2, Y2, Y2
+	VPXOR        Y3, Y3, Y3
+	VPXOR        Y4, Y4, Y4
+	SUBQ         $0x04, DX
+	JL           one2
 
 four1:
-	VBROADCASTI32X4 (AX), Z3
-	VBROADCASTI64X4 (CX), Z4
-	VPSRLVQ         Z0, Z4, Z4
-	VPERMB          Z3, Z4, Z4
-	VPADDW          Z4, Z1, Z1
-	VPSRLW          $0x08, Z4, Z4
-	VPADDW          Z4, Z2, Z2
-	VBROADCASTI32X4 16(AX), Z3
-	VBROADCASTI64X4 32(CX), Z4
-	VPSRLVQ         Z0, Z4, Z4
-	VPERMB          Z3, Z4, Z4
-	VPADDW          Z4, Z1, Z1
-	VPSRLW          $0x08, Z4, Z4
-	VPADDW          Z4, Z2, Z2
-	VBROADCASTI32X4 32(AX), Z3
-	VBROADCASTI64X4 64(CX), Z4
-	VPSRLVQ         Z0, Z4, Z4
-	VPERMB          Z3, Z4, Z4
-	VPADDW          Z4, Z1, Z1
-	VPSRLW          $0x08, Z4, Z4
-	VPADDW          Z4, Z2, Z2
-	VBROADCASTI32X4 48(AX), Z3
-	VBROADCASTI64X4 96(CX), Z4
-	VPSRLVQ         Z0, Z4, Z4
-	VPERMB          Z3, Z4, Z4
-	VPADDW          Z4, Z1, Z1
-	VPSRLW          $0x08, Z4, Z4
-	VPADDW          Z4, Z2, Z2
-	ADDQ            $0x40, AX
-	SUBQ            $-128, CX
-	SUBQ            $0x04, DX
-	JGE             four1
-
-one2:
-	CMPQ            DX, $-4
-	JE              done3
-	VBROADCASTI32X4 (AX), Z3
-	VBROADCASTI64X4 (CX), Z4
-	VPSRLVQ         Z0, Z4, Z4
-	VPERMB          Z3, Z4, Z4
-	VPADDW          Z4, Z1, Z1
-	VPSRLW          $0x08, Z4, Z4
-	VPADDW          Z4, Z2, Z2
-	ADDQ            $0x10, AX
-	ADDQ            $0x20, CX
-	DECQ            DX
-	JMP             one2
-
-done3:
-	VPSLLW        $0x08, Z2, Z0
-	VPSUBW        Z0, Z1, Z0
-	VMOVDQU64     zipLow<>+0(SB), Z1
-	VMOVDQU64     zipHigh<>+0(SB), Z3
-	VPMOVZXWD     Y0, Z4
-	VPMOVZXWD     Y2, Z5
-	VMOVDQA64     Z4, Z6
-	VMOVDQA64     Z4, Z4
-	VPERMT2D      Z5, Z1, Z6
-	VPERMT2D      Z5, Z3, Z4
-	VPADDD        (BX), Z6, Z6
-	VMOVDQU32     Z6, (BX)
-	VPADDD        64(BX), Z4, Z4
-	VMOVDQU32     Z4, 64(BX)
-	VEXTRACTI64X4 $0x01, Z0, Y0
-	VEXTRACTI64X4 $0x01, Z2, Y2
-	VPMOVZXWD     Y0, Z0
-	VPMOVZXWD     Y2, Z2
-	VMOVDQA64     Z0, Z4
-	VMOVDQA64     Z0, Z0
-	VPERMT2D      Z2, Z1, Z4
-	VPERMT2D      Z2, Z3, Z0
-	VPADDD        128(BX), Z4, Z4
-	VMOVDQU32     Z4, 128(BX)
-	VPADDD        192(BX), Z0, Z0
-	VMOVDQU32     Z0, 192(BX)
-	VZEROUPPER
-	RET
-
-// func scanBlockAVX2(tables *byte, block *byte, n int, out *uint32)
-// Requires: AVX, AVX2
-TEXT ·scanBlockAVX2(SB), $0-32
-	MOVQ           tables+0(FP), AX
-	MOVQ           block+8(FP), CX
-	MOVQ           n+16(FP), DX
-	MOVQ           out+24(FP), BX
-	VBROADCASTI128 fifteen<>+0(SB), Y0
-	VPXOR          Y1, Y1, Y1
-	VPXOR          Y2, Y2, Y2
-	VPXOR          Y3, Y3, Y3
-	VPXOR          Y4, Y4, Y4
-	SUBQ           $0x04, DX
-	JL             one5
-
-four4:
 	VBROADCASTI128 (AX), Y5
-	VMOVDQU        (CX), Y7
-	VPAND          Y0, Y7, Y6
-	VPSRLW         $0x04, Y7, Y7
-	VPAND          Y0, Y7, Y7
-	VPSHUFB        Y6, Y5, Y6
+	VMOVDQU        (CX), Y6
+	VPSRLW         $0x04, Y6, Y7
+	VPERMB         Y5, Y6, Y6
 	VPADDW         Y6, Y1, Y1
-	VPSRLW         $0x08, Y6, Y6
+	VPMADDUBSW     Y0, Y6, Y6
 	VPADDW         Y6, Y2, Y2
-	VPSHUFB        Y7, Y5, Y7
+	VPERMB         Y5, Y7, Y7
 	VPADDW         Y7, Y3, Y3
-	VPSRLW         $0x08, Y7, Y7
+	VPMADDUBSW     Y0, Y7, Y7
 	VPADDW         Y7, Y4, Y4
 	VBROADCASTI128 16(AX), Y5
-	VMOVDQU        32(CX), Y7
-	VPAND          Y0, Y7, Y6
-	VPSRLW         $0x04, Y7, Y7
-	VPAND          Y0, Y7, Y7
-	VPSHUFB        Y6, Y5, Y6
+	VMOVDQU        32(CX), Y6
+	VPSRLW         $0x04, Y6, Y7
+	VPERMB         Y5, Y6, Y6
 	VPADDW         Y6, Y1, Y1
-	VPSRLW         $0x08, Y6, Y6
+	VPMADDUBSW     Y0, Y6, Y6
 	VPADDW         Y6, Y2, Y2
-	VPSHUFB        Y7, Y5, Y7
+	VPERMB         Y5, Y7, Y7
 	VPADDW         Y7, Y3, Y3
-	VPSRLW         $0x08, Y7, Y7
+	VPMADDUBSW     Y0, Y7, Y7
 	VPADDW         Y7, Y4, Y4
 	VBROADCASTI128 32(AX), Y5
-	VMOVDQU        64(CX), Y7
-	VPAND          Y0, Y7, Y6
-	VPSRLW         $0x04, Y7, Y7
-	VPAND          Y0, Y7, Y7
-	VPSHUFB        Y6, Y5, Y6
+	VMOVDQU        64(CX), Y6
+	VPSRLW         $0x04, Y6, Y7
+	VPERMB         Y5, Y6, Y6
 	VPADDW         Y6, Y1, Y1
-	VPSRLW         $0x08, Y6, Y6
+	VPMADDUBSW     Y0, Y6, Y6
 	VPADDW         Y6, Y2, Y2
-	VPSHUFB        Y7, Y5, Y7
+	VPERMB         Y5, Y7, Y7
 	VPADDW         Y7, Y3, Y3
-	VPSRLW         $0x08, Y7, Y7
+	VPMADDUBSW     Y0, Y7, Y7
 	VPADDW         Y7, Y4, Y4
 	VBROADCASTI128 48(AX), Y5
-	VMOVDQU        96(CX), Y7
-	VPAND          Y0, Y7, Y6
-	VPSRLW         $0x04, Y7, Y7
-	VPAND          Y0, Y7, Y7
-	VPSHUFB        Y6, Y5, Y6
+	VMOVDQU        96(CX), Y6
+	VPSRLW         $0x04, Y6, Y7
+	VPERMB         Y5, Y6, Y6
 	VPADDW         Y6, Y1, Y1
-	VPSRLW         $0x08, Y6, Y6
+	VPMADDUBSW     Y0, Y6, Y6
 	VPADDW         Y6, Y2, Y2
-	VPSHUFB        Y7, Y5, Y7
+	VPERMB         Y5, Y7, Y7
 	VPADDW         Y7, Y3, Y3
-	VPSRLW         $0x08, Y7, Y7
+	VPMADDUBSW     Y0, Y7, Y7
 	VPADDW         Y7, Y4, Y4
 	ADDQ           $0x40, AX
 	SUBQ           $-128, CX
 	SUBQ           $0x04, DX
-	JGE            four4
+	JGE            four1
 
-one5:
+one2:
 	CMPQ           DX, $-4
-	JE             done6
+	JE             done3
 	VBROADCASTI128 (AX), Y5
-	VMOVDQU        (CX), Y7
-	VPAND          Y0, Y7, Y6
-	VPSRLW         $0x04, Y7, Y7
-	VPAND          Y0, Y7, Y7
-	VPSHUFB        Y6, Y5, Y6
+	VMOVDQU        (CX), Y6
+	VPSRLW         $0x04, Y6, Y7
+	VPERMB         Y5, Y6, Y6
 	VPADDW         Y6, Y1, Y1
-	VPSRLW         $0x08, Y6, Y6
+	VPMADDUBSW     Y0, Y6, Y6
 	VPADDW         Y6, Y2, Y2
-	VPSHUFB        Y7, Y5, Y7
+	VPERMB         Y5, Y7, Y7
 	VPADDW         Y7, Y3, Y3
-	VPSRLW         $0x08, Y7, Y7
+	VPMADDUBSW     Y0, Y7, Y7
 	VPADDW         Y7, Y4, Y4
 	ADDQ           $0x10, AX
 	ADDQ           $0x20, CX
 	DECQ           DX
-	JMP            one5
+	JMP            one2
 
-done6:
+done3:
 	VPSLLW       $0x08, Y2, Y0
 	VPSUBW       Y0, Y1, Y0
 	VPUNPCKLWD   Y2, Y0, Y1
@@ -257,6 +127,143 @@ done6:
 	VPSUBW       Y0, Y3, Y0
 	VPUNPCKLWD   Y4, Y0, Y1
 	VPUNPCKHWD   Y4, Y0, Y0
+	VPMOVZXWD    X1, Y2
+	VPADDD       128(BX), Y2, Y2
+	VMOVDQU      Y2, 128(BX)
+	VEXTRACTI128 $0x01, Y1, X1
+	VPMOVZXWD    X1, Y1
+	VPADDD       192(BX), Y1, Y1
+	VMOVDQU      Y1, 192(BX)
+	VPMOVZXWD    X0, Y1
+	VPADDD       160(BX), Y1, Y1
+	VMOVDQU      Y1, 160(BX)
+	VEXTRACTI128 $0x01, Y0, X0
+	VPMOVZXWD    X0, Y0
+	VPADDD       224(BX), Y0, Y0
+	VMOVDQU      Y0, 224(BX)
+	VZEROUPPER
+	RET
+
+// func scanBlockAVX2(tables *byte, block *byte, n int, out *uint32)
+// Requires: AVX, AVX2
+TEXT ·scanBlockAVX2(SB), $0-32
+	MOVQ           tables+0(FP), AX
+	MOVQ           block+8(FP), CX
+	MOVQ           n+16(FP), DX
+	MOVQ           out+24(FP), BX
+	VBROADCASTI128 fifteen<>+0(SB), Y0
+	MOVL           $0x00000100, SI
+	VMOVD          SI, X1
+	VPBROADCASTW   X1, Y1
+	VPXOR          Y2, Y2, Y2
+	VPXOR          Y3, Y3, Y3
+	VPXOR          Y4, Y4, Y4
+	VPXOR          Y5, Y5, Y5
+	SUBQ           $0x04, DX
+	JL             one5
+
+four4:
+	VBROADCASTI128 (AX), Y6
+	VMOVDQU        (CX), Y8
+	VPAND          Y0, Y8, Y7
+	VPSRLW         $0x04, Y8, Y8
+	VPAND          Y0, Y8, Y8
+	VPSHUFB        Y7, Y6, Y7
+	VPADDW         Y7, Y2, Y2
+	VPMADDUBSW     Y1, Y7, Y7
+	VPADDW         Y7, Y3, Y3
+	VPSHUFB        Y8, Y6, Y8
+	VPADDW         Y8, Y4, Y4
+	VPMADDUBSW     Y1, Y8, Y8
+	VPADDW         Y8, Y5, Y5
+	VBROADCASTI128 16(AX), Y6
+	VMOVDQU        32(CX), Y8
+	VPAND          Y0, Y8, Y7
+	VPSRLW         $0x04, Y8, Y8
+	VPAND          Y0, Y8, Y8
+	VPSHUFB        Y7, Y6, Y7
+	VPADDW         Y7, Y2, Y2
+	VPMADDUBSW     Y1, Y7, Y7
+	VPADDW         Y7, Y3, Y3
+	VPSHUFB        Y8, Y6, Y8
+	VPADDW         Y8, Y4, Y4
+	VPMADDUBSW     Y1, Y8, Y8
+	VPADDW         Y8, Y5, Y5
+	VBROADCASTI128 32(AX), Y6
+	VMOVDQU        64(CX), Y8
+	VPAND          Y0, Y8, Y7
+	VPSRLW         $0x04, Y8, Y8
+	VPAND          Y0, Y8, Y8
+	VPSHUFB        Y7, Y6, Y7
+	VPADDW         Y7, Y2, Y2
+	VPMADDUBSW     Y1, Y7, Y7
+	VPADDW         Y7, Y3, Y3
+	VPSHUFB        Y8, Y6, Y8
+	VPADDW         Y8, Y4, Y4
+	VPMADDUBSW     Y1, Y8, Y8
+	VPADDW         Y8, Y5, Y5
+	VBROADCASTI128 48(AX), Y6
+	VMOVDQU        96(CX), Y8
+	VPAND          Y0, Y8, Y7
+	VPSRLW         $0x04, Y8, Y8
+	VPAND          Y0, Y8, Y8
+	VPSHUFB        Y7, Y6, Y7
+	VPADDW         Y7, Y2, Y2
+	VPMADDUBSW     Y1, Y7, Y7
+	VPADDW         Y7, Y3, Y3
+	VPSHUFB        Y8, Y6, Y8
+	VPADDW         Y8, Y4, Y4
+	VPMADDUBSW     Y1, Y8, Y8
+	VPADDW         Y8, Y5, Y5
+	ADDQ           $0x40, AX
+	SUBQ           $-128, CX
+	SUBQ           $0x04, DX
+	JGE            four4
+
+one5:
+	CMPQ           DX, $-4
+	JE             done6
+	VBROADCASTI128 (AX), Y6
+	VMOVDQU        (CX), Y8
+	VPAND          Y0, Y8, Y7
+	VPSRLW         $0x04, Y8, Y8
+	VPAND          Y0, Y8, Y8
+	VPSHUFB        Y7, Y6, Y7
+	VPADDW         Y7, Y2, Y2
+	VPMADDUBSW     Y1, Y7, Y7
+	VPADDW         Y7, Y3, Y3
+	VPSHUFB        Y8, Y6, Y8
+	VPADDW         Y8, Y4, Y4
+	VPMADDUBSW     Y1, Y8, Y8
+	VPADDW         Y8, Y5, Y5
+	ADDQ           $0x10, AX
+	ADDQ           $0x20, CX
+	DECQ           DX
+	JMP            one5
+
+done6:
+	VPSLLW       $0x08, Y3, Y0
+	VPSUBW       Y0, Y2, Y0
+	VPUNPCKLWD   Y3, Y0, Y1
+	VPUNPCKHWD   Y3, Y0, Y0
+	VPMOVZXWD    X1, Y2
+	VPADDD       (BX), Y2, Y2
+	VMOVDQU      Y2, (BX)
+	VEXTRACTI128 $0x01, Y1, X1
+	VPMOVZXWD    X1, Y1
+	VPADDD       64(BX), Y1, Y1
+	VMOVDQU      Y1, 64(BX)
+	VPMOVZXWD    X0, Y1
+	VPADDD       32(BX), Y1, Y1
+	VMOVDQU      Y1, 32(BX)
+	VEXTRACTI128 $0x01, Y0, X0
+	VPMOVZXWD    X0, Y0
+	VPADDD       96(BX), Y0, Y0
+	VMOVDQU      Y0, 96(BX)
+	VPSLLW       $0x08, Y5, Y0
+	VPSUBW       Y0, Y4, Y0
+	VPUNPCKLWD   Y5, Y0, Y1
+	VPUNPCKHWD   Y5, Y0, Y0
 	VPMOVZXWD    X1, Y2
 	VPADDD       128(BX), Y2, Y2
 	VMOVDQU      Y2, 128(BX)
@@ -308,19 +315,15 @@ none8:
 tail9:
 	ADDQ          $0x10, CX
 	JZ            done10
-	XORQ          R8, R8
-	BTSQ          CX, R8
-	DECQ          R8
-	KMOVW         R8, K2
+	XORQ          DI, DI
+	BTSQ          CX, DI
+	DECQ          DI
+	KMOVW         DI, K2
 	VMOVUPS.Z     (AX)(SI*4), K2, Z3
 	VCMPPS        $0x11, Z0, Z3, K2, K1
 	KMOVW         K1, DI
 	VPCOMPRESSD.Z Z1, K1, Z3
 	POPCNTL       DI, DI
-	XORQ          R8, R8
-	BTSQ          DI, R8
-	DECQ          R8
-	KMOVW         R8, K2
 	VMOVDQU32     Z3, K2, (DX)(BX*4)
 	ADDQ          DI, BX
 

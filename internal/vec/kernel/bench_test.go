@@ -2,18 +2,39 @@ package kernel_test
 
 import (
 	"fmt"
+	"sync"
 	"testing"
+	"unsafe"
 
 	"github.com/overlakedb/overlake/internal/vec/kernel"
 )
 
-// hot is the size of what is read again and again, cold of what hardly ever is in a cache.
+// Benchmarks measure by the clock on the wall, so they need a machine that does nothing else. bench/cloops compares by
+// processor time, and with C.
+
+// hot is the number of bytes that are read again and again, cold of those of which hardly any are in a cache.
 const (
 	hot  = 256 << 10
 	cold = 256 << 20
 )
 
-// each level of this machine, each dimension, each kernel.
+// much is what cold rows are taken from: numbers whose bytes make halves and codes too.
+var much = sync.OnceValue(func() []float32 {
+	x := make([]float32, cold/4)
+	for i := range x {
+		x[i] = float32(i*2654435761%1021) / 64
+	}
+	return x
+})
+
+// muchOf gives n bytes of it as elements of another type.
+func muchOf[T any](n int) []T {
+	x := much()
+	var zero T
+	return unsafe.Slice((*T)(unsafe.Pointer(unsafe.SliceData(x))), n/int(unsafe.Sizeof(zero)))
+}
+
+// benchmark runs each level of this machine at each dimension.
 func benchmark(b *testing.B, dims []int, run func(b *testing.B, d int)) {
 	for _, d := range dims {
 		for l := kernel.Plain; l <= kernel.Best(); l++ {
@@ -32,48 +53,74 @@ func perVector(b *testing.B, rows int) {
 
 var sizes = []int{128, 384, 768, 1536}
 
-func BenchmarkFloatHot(b *testing.B) {
+// inOrder measures a kernel over all of its rows.
+func inOrder[Q, R, O any](b *testing.B, q []Q, size int, all func(q []Q, rows []R, out []O)) {
+	x := muchOf[R](hot)
+	rows := len(x) / size
+	out := make([]O, rows)
+	for b.Loop() {
+		all(q, x[:rows*size], out)
+	}
+	perVector(b, rows)
+}
+
+// batches measures a kernel over 32 rows by number.
+func batches[Q, R, O any](b *testing.B, q []Q, size, bytes int, at func(q []Q, rows []R, ids []uint32, out []O)) {
+	x := muchOf[R](bytes)
+	ids, out := make([]uint32, 1<<18), make([]O, 32)
+	places(random(3), ids, len(x)/size)
+	next := 0
+	for b.Loop() {
+		at(q, x, ids[next:next+32], out)
+		next = (next + 32) % len(ids)
+	}
+	perVector(b, 32)
+}
+
+func BenchmarkFloats(b *testing.B) {
 	for _, k := range floatKernels {
-		b.Run(k.name, func(b *testing.B) {
-			benchmark(b, sizes, func(b *testing.B, d int) {
-				rows := hot / 4 / d
-				q, x, out := make([]float32, d), make([]float32, rows*d), make([]float32, rows)
-				numbers(random(1), q, false)
-				numbers(random(2), x, false)
-				for b.Loop() {
-					k.all(q, x, out)
-				}
-				perVector(b, rows)
-			})
+		query := func(d int) []float32 {
+			q := make([]float32, d)
+			numbers(random(1), q, false)
+			return q
+		}
+		b.Run("hot/"+k.name, func(b *testing.B) {
+			benchmark(b, sizes, func(b *testing.B, d int) { inOrder(b, query(d), d, k.all) })
+		})
+		b.Run("hot/"+k.name+"At", func(b *testing.B) {
+			benchmark(b, sizes, func(b *testing.B, d int) { batches(b, query(d), d, hot, k.at) })
+		})
+		b.Run("cold/"+k.name+"At", func(b *testing.B) {
+			benchmark(b, sizes, func(b *testing.B, d int) { batches(b, query(d), d, cold, k.at) })
 		})
 	}
 }
 
-// BenchmarkFloatAt takes batches of 32 by id.
-func BenchmarkFloatAt(b *testing.B) {
-	for _, c := range []struct {
-		name  string
-		bytes int
-	}{{"hot", hot}, {"cold", cold}} {
-		for _, k := range floatKernels {
-			b.Run(c.name+"/"+k.name, func(b *testing.B) {
-				benchmark(b, sizes, func(b *testing.B, d int) {
-					rows := c.bytes / 4 / d
-					q, x, out := make([]float32, d), make([]float32, rows*d), make([]float32, 32)
-					numbers(random(1), q, false)
-					for i := range x {
-						x[i] = float32(i & 1023)
-					}
-					ids := make([]uint32, 1<<16)
-					places(random(3), ids, rows)
-					at := 0
-					for b.Loop() {
-						k.at(q, x, ids[at:at+32], out)
-						at = (at + 32) % len(ids)
-					}
-					perVector(b, 32)
-				})
-			})
+func BenchmarkHalves(b *testing.B) {
+	for _, k := range halfKernels {
+		b.Run("hot/"+k.name, func(b *testing.B) {
+			benchmark(b, sizes, func(b *testing.B, d int) { inOrder(b, make([]float32, d), d, k.all) })
+		})
+		b.Run("cold/"+k.name+"At", func(b *testing.B) {
+			benchmark(b, sizes, func(b *testing.B, d int) { batches(b, make([]float32, d), d, cold, k.at) })
+		})
+	}
+}
+
+// BenchmarkCodes: of the kernels that count bits, the dimension is the number of bits.
+func BenchmarkCodes(b *testing.B) {
+	for _, k := range codeKernels {
+		query := func(d int) []byte {
+			if k.step == 8 {
+				d /= 8
+			}
+			return make([]byte, d)
 		}
+		b.Run("hot/"+k.name, func(b *testing.B) {
+			benchmark(b, sizes, func(b *testing.B, d int) { inOrder(b, query(d), len(query(d))*k.size/2, k.all) })
+		})
+		b.Run("cold/"+k.name+"At", func(b *testing.B) {
+			benchmark(b, sizes, func(b *testing.B, d int) { batches(b, query(d), len(query(d))*k.size/2, cold, k.at) })
+		})
 	}
 }

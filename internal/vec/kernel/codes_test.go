@@ -125,43 +125,6 @@ func TestCodesByHand(t *testing.T) {
 	})
 }
 
-func BenchmarkCodesHot(b *testing.B) { benchmarkCodes(b, hot, false) }
-
-func BenchmarkCodesCold(b *testing.B) { benchmarkCodes(b, cold, true) }
-
-func benchmarkCodes(b *testing.B, bytes int, byID bool) {
-	for _, k := range codeKernels {
-		b.Run(k.name, func(b *testing.B) {
-			benchmark(b, sizes, func(b *testing.B, d int) {
-				if k.step == 8 {
-					d /= 8 // bits
-				}
-				size := d * k.size / 2
-				rows := min(bytes, 32<<20) / size
-				q, x, out := make([]byte, d), make([]byte, rows*size), make([]uint32, rows)
-				for i := range x {
-					x[i] = byte(i * 7)
-				}
-				ids := make([]uint32, 1<<16)
-				places(random(3), ids, rows)
-				at := 0
-				for b.Loop() {
-					if byID {
-						k.at(q, x, ids[at:at+32], out)
-						at = (at + 32) % len(ids)
-					} else {
-						k.all(q, x, out)
-					}
-				}
-				if byID {
-					rows = 32
-				}
-				perVector(b, rows)
-			})
-		})
-	}
-}
-
 func ExampleHamming() {
 	query := []byte{0b1010, 0, 0, 0, 0, 0, 0, 0}
 	codes := []byte{

@@ -5,27 +5,27 @@ package kernel
 func detect() Level { return Plain }
 
 func l2(query, rows []float32, ids []uint32, out []float32) {
-	everyRow(query, rows, len(query), ids, out, pairL2)
+	plainL2(query, rows, ids, out)
 }
 
 func dot(query, rows []float32, ids []uint32, out []float32) {
-	everyRow(query, rows, len(query), ids, out, pairDot)
+	plainDot(query, rows, ids, out)
 }
 
 func l1(query, rows []float32, ids []uint32, out []float32) {
-	everyRow(query, rows, len(query), ids, out, pairL1)
+	plainL1(query, rows, ids, out)
 }
 
 func halfL2(query []float32, rows []uint16, ids []uint32, out []float32) {
-	everyRow(query, rows, len(query), ids, out, pairHalfL2)
+	plainHalfL2(query, rows, ids, out)
 }
 
 func halfDot(query []float32, rows []uint16, ids []uint32, out []float32) {
-	everyRow(query, rows, len(query), ids, out, pairHalfDot)
+	plainHalfDot(query, rows, ids, out)
 }
 
 func dotU8(query []int8, codes []byte, ids []uint32, out []int32) {
-	everyRow(query, codes, len(query), ids, out, pairU8)
+	plainDotU8(query, codes, ids, out)
 }
 
 func dot4(query []int8, levels *[16]byte, codes []byte, ids []uint32, out []int32) {
@@ -33,11 +33,11 @@ func dot4(query []int8, levels *[16]byte, codes []byte, ids []uint32, out []int3
 }
 
 func hamming(query, codes []byte, ids []uint32, out []uint32) {
-	everyRow(query, codes, len(query), ids, out, pairHamming)
+	plainHamming(query, codes, ids, out)
 }
 
 func overlap(query, codes []byte, ids []uint32, out []uint32) {
-	everyRow(query, codes, len(query), ids, out, pairOverlap)
+	plainOverlap(query, codes, ids, out)
 }
 
 func scanBlock(tables, block []byte, out *[BlockRows]uint32) { plainScanBlock(tables, block, out) }

@@ -25,7 +25,7 @@ func l2(query, rows []float32, ids []uint32, out []float32) {
 	switch {
 	case len(out) == 0:
 	case level == Plain || len(query) == 0:
-		everyRow(query, rows, len(query), ids, out, pairL2)
+		plainL2(query, rows, ids, out)
 	case level == AVX2:
 		l2AVX2(&query[0], &rows[0], unsafe.SliceData(ids), len(out), 4*len(query), &out[0])
 	default:
@@ -37,7 +37,7 @@ func dot(query, rows []float32, ids []uint32, out []float32) {
 	switch {
 	case len(out) == 0:
 	case level == Plain || len(query) == 0:
-		everyRow(query, rows, len(query), ids, out, pairDot)
+		plainDot(query, rows, ids, out)
 	case level == AVX2:
 		dotAVX2(&query[0], &rows[0], unsafe.SliceData(ids), len(out), 4*len(query), &out[0])
 	default:
@@ -49,7 +49,7 @@ func l1(query, rows []float32, ids []uint32, out []float32) {
 	switch {
 	case len(out) == 0:
 	case level == Plain || len(query) == 0:
-		everyRow(query, rows, len(query), ids, out, pairL1)
+		plainL1(query, rows, ids, out)
 	case level == AVX2:
 		l1AVX2(&query[0], &rows[0], unsafe.SliceData(ids), len(out), 4*len(query), &out[0])
 	default:
@@ -61,7 +61,7 @@ func halfL2(query []float32, rows []uint16, ids []uint32, out []float32) {
 	switch {
 	case len(out) == 0:
 	case level == Plain || len(query) < 8:
-		everyRow(query, rows, len(query), ids, out, pairHalfL2)
+		plainHalfL2(query, rows, ids, out)
 	case level == AVX2:
 		halfL2AVX2(&query[0], &rows[0], unsafe.SliceData(ids), len(out), 2*len(query), &out[0])
 	default:
@@ -73,18 +73,19 @@ func halfDot(query []float32, rows []uint16, ids []uint32, out []float32) {
 	switch {
 	case len(out) == 0:
 	case level == Plain || len(query) < 8:
-		everyRow(query, rows, len(query), ids, out, pairHalfDot)
+		plainHalfDot(query, rows, ids, out)
 	case level == AVX2:
 		halfDotAVX2(&query[0], &rows[0], unsafe.SliceData(ids), len(out), 2*len(query), &out[0])
 	default:
 		halfDotAVX512(&query[0], &rows[0], unsafe.SliceData(ids), len(out), 2*len(query), &out[0])
 	}
 }
+
 func dotU8(query []int8, codes []byte, ids []uint32, out []int32) {
 	switch {
 	case len(out) == 0:
 	case level == Plain || len(query) == 0:
-		everyRow(query, codes, len(query), ids, out, pairU8)
+		plainDotU8(query, codes, ids, out)
 	case level == AVX2:
 		dotU8AVX2(&query[0], &codes[0], unsafe.SliceData(ids), len(out), len(query), &out[0])
 	default:
@@ -108,7 +109,7 @@ func hamming(query, codes []byte, ids []uint32, out []uint32) {
 	switch {
 	case len(out) == 0:
 	case level == Plain || len(query) == 0:
-		everyRow(query, codes, len(query), ids, out, pairHamming)
+		plainHamming(query, codes, ids, out)
 	case level == AVX2:
 		hammingAVX2(&query[0], &codes[0], unsafe.SliceData(ids), len(out), len(query), &out[0])
 	default:
@@ -120,7 +121,7 @@ func overlap(query, codes []byte, ids []uint32, out []uint32) {
 	switch {
 	case len(out) == 0:
 	case level == Plain || len(query) == 0:
-		everyRow(query, codes, len(query), ids, out, pairOverlap)
+		plainOverlap(query, codes, ids, out)
 	case level == AVX2:
 		overlapAVX2(&query[0], &codes[0], unsafe.SliceData(ids), len(out), len(query), &out[0])
 	default:
@@ -182,8 +183,8 @@ func nearestOf(dim int, points, centroids, half []float32, ids []uint32, nearest
 	case level == Plain || dim == 0:
 		plainNearest(dim, points, centroids, half, ids, nearest)
 	case level == AVX2:
-		tiledNearest(tile{6, 8, nearestAVX2}, dim, points, centroids, half, ids, nearest)
+		tiledNearest(6, 8, dim, points, centroids, half, ids, nearest)
 	default:
-		tiledNearest(tile{8, 16, nearestAVX512}, dim, points, centroids, half, ids, nearest)
+		tiledNearest(8, 16, dim, points, centroids, half, ids, nearest)
 	}
 }

@@ -183,16 +183,18 @@ func widened(x []uint16) []float32 {
 	return out
 }
 
+// halfKernels are the kernels over rows of binary16.
+var halfKernels = []struct {
+	name string
+	all  func(q []float32, rows []uint16, out []float32)
+	at   func(q []float32, rows []uint16, ids []uint32, out []float32)
+	term func(a, b float64) float64
+}{
+	{"HalfL2", kernel.HalfL2, kernel.HalfL2At, floatKernels[0].term},
+	{"HalfDot", kernel.HalfDot, kernel.HalfDotAt, floatKernels[1].term},
+}
+
 func TestHalves(t *testing.T) {
-	kernels := []struct {
-		name string
-		all  func(q []float32, rows []uint16, out []float32)
-		at   func(q []float32, rows []uint16, ids []uint32, out []float32)
-		term func(a, b float64) float64
-	}{
-		{"HalfL2", kernel.HalfL2, kernel.HalfL2At, floatKernels[0].term},
-		{"HalfDot", kernel.HalfDot, kernel.HalfDotAt, floatKernels[1].term},
-	}
 	levels(t, func(t *testing.T) {
 		for _, d := range dims(1) {
 			r := random(uint64(d))
@@ -202,7 +204,7 @@ func TestHalves(t *testing.T) {
 				numbers(r, q, strange && d%3 == 0)
 				halves(r, x, strange)
 				wide := widened(x)
-				for _, k := range kernels {
+				for _, k := range halfKernels {
 					got, twin := guarded[float32](t, rows), make([]float32, rows)
 					k.all(q, x, got)
 					plain(func() { k.all(q, x, twin) })
@@ -294,4 +296,41 @@ func TestHighest(t *testing.T) {
 	mustPanic("half a row", func() { kernel.L2(x[:8], x[:12], out[:1]) })
 	mustPanic("a row of no whole chunk", func() { kernel.DotU8(make([]int8, 65), make([]byte, 65), make([]int32, 1)) })
 	mustPanic("short output of Select", func() { kernel.Select(x, 1, make([]uint32, 7)) })
+}
+
+// TestNoAllocations: what callers keep on the stack stays there.
+func TestNoAllocations(t *testing.T) {
+	levels(t, func(t *testing.T) {
+		rows, codes := make([]float32, 16*100), make([]byte, 64*100)
+		for name, call := range map[string]func(){
+			"L2At": func() {
+				var q [16]float32
+				var out [9]float32
+				ids := [9]uint32{1, 5, 99}
+				kernel.L2At(q[:], rows, ids[:], out[:])
+			},
+			"DotU8": func() {
+				var q [64]int8
+				var out [100]int32
+				kernel.DotU8(q[:], codes, out[:])
+			},
+			"ScanBlock": func() {
+				var tables [64]byte
+				var out [kernel.BlockRows]uint32
+				kernel.ScanBlock(tables[:], codes[:128], &out)
+			},
+			"Hadamard": func() {
+				var x [512]float32
+				kernel.Hadamard(x[:])
+			},
+			"Select": func() {
+				var out [1600]uint32
+				kernel.Select(rows, 1, out[:])
+			},
+		} {
+			if n := testing.AllocsPerRun(10, call); n != 0 {
+				t.Errorf("%s allocates %v times", name, n)
+			}
+		}
+	})
 }

@@ -4,45 +4,45 @@ package kernel
 
 import "math"
 
-// tile is a kernel that compares some points with two registers of centroids.
-type tile struct {
-	points int
-	lanes  int // numbers in a register
-	call   func(points *float32, dim int, panel, half *float32, first uint32, best *float32, where *uint32)
-}
-
 // roundPoints is the number of points for which the centroids are brought into the order of panels once.
 const roundPoints = 1024
 
 // tiledNearest takes points in rounds and centroids in panels. A panel holds two registers of centroids dimension by
 // dimension; it stays in the nearest cache while all points of the round pass by. Every lane remembers the best centroid that it
 // has seen, and in the end the best of the lanes counts.
-func tiledNearest(t tile, dim int, points, centroids, half []float32, ids []uint32, nearest []float32) {
-	if len(ids) < t.points {
+//
+// A tile is the piece of work that a kernel does: some points, and the two registers of centroids of a panel. A register
+// has so many lanes.
+func tiledNearest(tile, lanes, dim int, points, centroids, half []float32, ids []uint32, nearest []float32) {
+	if len(ids) < tile {
 		nearestByDot(dim, points, centroids, half, ids, nearest)
 		return
 	}
-	width := 2 * t.lanes
+	width := 2 * lanes
 	panel, halves := make([]float32, width*dim), make([]float32, width)
-	best, where := make([]float32, min(len(ids), roundPoints)*t.lanes), make([]uint32, min(len(ids), roundPoints)*t.lanes)
+	best, where := make([]float32, min(len(ids), roundPoints)*lanes), make([]uint32, min(len(ids), roundPoints)*lanes)
 	for from := 0; from < len(ids); from += roundPoints {
 		// A tile needs all its points: the last ones may be looked at twice.
-		from := min(from, len(ids)-t.points)
+		from := min(from, len(ids)-tile)
 		n := min(len(ids)-from, roundPoints)
-		best, where := best[:n*t.lanes], where[:n*t.lanes]
+		best, where := best[:n*lanes], where[:n*lanes]
 		for i := range best {
 			best[i] = float32(math.Inf(1))
 		}
 		clear(where)
 		for first := 0; first < len(half); first += width {
 			pack(panel, halves, centroids[first*dim:], half[first:], dim)
-			for p := 0; p < n; p += t.points {
-				p := min(p, n-t.points)
-				t.call(&points[(from+p)*dim], dim, &panel[0], &halves[0], uint32(first), &best[p*t.lanes], &where[p*t.lanes])
+			for p := 0; p < n; p += tile {
+				p := min(p, n-tile)
+				if level == AVX2 {
+					nearestAVX2(&points[(from+p)*dim], dim, &panel[0], &halves[0], uint32(first), &best[p*lanes], &where[p*lanes])
+				} else {
+					nearestAVX512(&points[(from+p)*dim], dim, &panel[0], &halves[0], uint32(first), &best[p*lanes], &where[p*lanes])
+				}
 			}
 		}
 		for i := range n {
-			d, at := best[i*t.lanes:][:t.lanes], where[i*t.lanes:][:t.lanes]
+			d, at := best[i*lanes:][:lanes], where[i*lanes:][:lanes]
 			lane := 0
 			for l := range d {
 				if d[l] < d[lane] || d[l] == d[lane] && at[l] < at[lane] {
@@ -65,11 +65,22 @@ func pack(panel, halves, centroids, half []float32, dim int) {
 	if n < width {
 		clear(panel)
 	}
-	for j := range n {
-		to := panel[j:]
-		for k, v := range centroids[j*dim:][:dim] {
-			to[k*width] = v
+	j, even := 0, dim&^7
+	for ; j+8 <= n && even > 0; j += 8 {
+		turnAVX2(&centroids[j*dim], 4*dim, even, &panel[j], 4*width)
+		for i := j; i < j+8; i++ {
+			spread(panel[i:], centroids[i*dim:][:dim], even, width)
 		}
+	}
+	for ; j < n; j++ {
+		spread(panel[j:], centroids[j*dim:][:dim], 0, width)
+	}
+}
+
+// spread writes the numbers of a row from one place on, each width places after the one before.
+func spread(panel, row []float32, from, width int) {
+	for k := from; k < len(row); k++ {
+		panel[k*width] = row[k]
 	}
 }
 

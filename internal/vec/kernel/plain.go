@@ -8,17 +8,17 @@ import (
 
 // The plain kernels: what all others must agree with.
 
-// everyRow fills out with what pair says of the query and each row of size elements: those at ids, or all in order where
-// ids is nil.
-func everyRow[Q, R, O any](query []Q, rows []R, size int, ids []uint32, out []O, pair func(q []Q, row []R) O) {
+// place is the number of the row that gives result i: that at ids, or i itself where ids is nil.
+func place(ids []uint32, i int) int {
 	if ids == nil {
-		for i := range out {
-			out[i] = pair(query, rows[i*size:][:size])
-		}
-		return
+		return i
 	}
-	for i, id := range ids {
-		out[i] = pair(query, rows[int(id)*size:][:size])
+	return int(ids[i])
+}
+
+func plainL2(query, rows []float32, ids []uint32, out []float32) {
+	for i := range out {
+		out[i] = pairL2(query, rows[place(ids, i)*len(query):][:len(query)])
 	}
 }
 
@@ -40,6 +40,12 @@ func pairL2(a, b []float32) float32 {
 	return (s0 + s1) + (s2 + s3)
 }
 
+func plainDot(query, rows []float32, ids []uint32, out []float32) {
+	for i := range out {
+		out[i] = pairDot(query, rows[place(ids, i)*len(query):][:len(query)])
+	}
+}
+
 func pairDot(a, b []float32) float32 {
 	b = b[:len(a)]
 	var s0, s1, s2, s3 float32
@@ -56,6 +62,12 @@ func pairDot(a, b []float32) float32 {
 	return (s0 + s1) + (s2 + s3)
 }
 
+func plainL1(query, rows []float32, ids []uint32, out []float32) {
+	for i := range out {
+		out[i] = pairL1(query, rows[place(ids, i)*len(query):][:len(query)])
+	}
+}
+
 func pairL1(a, b []float32) float32 {
 	b = b[:len(a)]
 	var s float32
@@ -63,6 +75,12 @@ func pairL1(a, b []float32) float32 {
 		s += float32(math.Abs(float64(a[i] - b[i])))
 	}
 	return s
+}
+
+func plainHalfL2(query []float32, rows []uint16, ids []uint32, out []float32) {
+	for i := range out {
+		out[i] = pairHalfL2(query, rows[place(ids, i)*len(query):][:len(query)])
+	}
 }
 
 func pairHalfL2(a []float32, b []uint16) float32 {
@@ -73,6 +91,12 @@ func pairHalfL2(a []float32, b []uint16) float32 {
 		s += d * d
 	}
 	return s
+}
+
+func plainHalfDot(query []float32, rows []uint16, ids []uint32, out []float32) {
+	for i := range out {
+		out[i] = pairHalfDot(query, rows[place(ids, i)*len(query):][:len(query)])
+	}
 }
 
 func pairHalfDot(a []float32, b []uint16) float32 {
@@ -100,6 +124,12 @@ func widen(h uint16) float32 {
 	return math.Float32frombits(sign | (exponent+112)<<23 | fraction<<13)
 }
 
+func plainDotU8(query []int8, codes []byte, ids []uint32, out []int32) {
+	for i := range out {
+		out[i] = pairU8(query, codes[place(ids, i)*len(query):][:len(query)])
+	}
+}
+
 func pairU8(q []int8, c []byte) int32 {
 	c = c[:len(q)]
 	var s int32
@@ -107,6 +137,13 @@ func pairU8(q []int8, c []byte) int32 {
 		s += int32(x) * int32(c[i])
 	}
 	return s
+}
+
+func plainDot4(query []int8, levels *[16]byte, codes []byte, ids []uint32, out []int32) {
+	n := len(query) / 2
+	for i := range out {
+		out[i] = pair4(query, levels, codes[place(ids, i)*n:][:n])
+	}
 }
 
 func pair4(q []int8, levels *[16]byte, c []byte) int32 {
@@ -120,8 +157,10 @@ func pair4(q []int8, levels *[16]byte, c []byte) int32 {
 	return s
 }
 
-func plainDot4(query []int8, levels *[16]byte, codes []byte, ids []uint32, out []int32) {
-	everyRow(query, codes, len(query)/2, ids, out, func(q []int8, c []byte) int32 { return pair4(q, levels, c) })
+func plainHamming(query, codes []byte, ids []uint32, out []uint32) {
+	for i := range out {
+		out[i] = pairHamming(query, codes[place(ids, i)*len(query):][:len(query)])
+	}
 }
 
 func pairHamming(a, b []byte) uint32 {
@@ -130,6 +169,12 @@ func pairHamming(a, b []byte) uint32 {
 		n += bits.OnesCount64(binary.LittleEndian.Uint64(a[i:]) ^ binary.LittleEndian.Uint64(b[i:]))
 	}
 	return uint32(n)
+}
+
+func plainOverlap(query, codes []byte, ids []uint32, out []uint32) {
+	for i := range out {
+		out[i] = pairOverlap(query, codes[place(ids, i)*len(query):][:len(query)])
+	}
 }
 
 func pairOverlap(a, b []byte) uint32 {

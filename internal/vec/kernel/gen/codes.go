@@ -14,7 +14,7 @@ func codes(g *gen) {
 	for _, lv := range []level{avx512, avx2} {
 		k := &kernel{
 			level: lv, name: "dotU8", doc: "adds products of signed and unsigned bytes.", query: "int8", row: "byte", out: "int32",
-			chunk: lv.bytes, scale: 1, slots: 2, exact: true, prefetch: true,
+			chunk: lv.bytes, scale: 1, slots: 2, whole: 64,
 		}
 		bytesOf(k)
 		k.emit(g)
@@ -22,7 +22,7 @@ func codes(g *gen) {
 		k = &kernel{
 			level: lv, name: "dot4", doc: "adds products of signed bytes and the levels of half bytes.", query: "int8", row: "byte", out: "int32",
 			more:  ", levels *[16]byte",
-			chunk: 32, scale: 2, slots: lv.bytes / 32, exact: true, prefetch: true,
+			chunk: 32, scale: 2, slots: lv.bytes / 32, whole: 32,
 		}
 		halfBytesOf(k)
 		k.emit(g)
@@ -30,7 +30,7 @@ func codes(g *gen) {
 		for _, and := range []bool{false, true} {
 			k = &kernel{
 				level: lv, name: "hamming", doc: "counts bits that differ.", query: "byte", row: "byte", out: "uint32",
-				chunk: lv.bytes, scale: 1, slots: 1, prefetch: true,
+				chunk: lv.bytes, scale: 1, slots: 1, whole: 8,
 			}
 			if and {
 				k.name, k.doc = "overlap", "counts bits in common."
@@ -50,7 +50,7 @@ func bytesOf(k *kernel) {
 		k.add = func(k *kernel, q []reg.VecVirtual, at operand.Mem, _ bool, sum reg.VecVirtual) {
 			c := k.vec()
 			k.g.VMOVDQU64(at, c)
-			k.g.raw("VPDPBUSD", q[0], c, sum)
+			k.g.raw("AVX512VNNI", "VPDPBUSD", q[0], c, sum)
 		}
 		return
 	}
@@ -111,7 +111,7 @@ func halfBytesOf(k *kernel) {
 			k.g.VBROADCASTI64X4(at, c)
 			k.g.VPSRLVQ(k.consts["shift"], c, c)
 			k.g.VPERMB(k.consts["levels"], c, c)
-			k.g.raw("VPDPBUSD", q[0], c, sum)
+			k.g.raw("AVX512VNNI", "VPDPBUSD", q[0], c, sum)
 		}
 		return
 	}

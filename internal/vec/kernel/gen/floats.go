@@ -23,7 +23,7 @@ func floats(g *gen) {
 				}
 				k := &kernel{
 					level: lv, name: op.name, doc: op.doc, query: "float32", row: "float32", out: "float32",
-					chunk: lv.bytes, scale: 1, slots: 2, prefetch: true,
+					chunk: lv.bytes, scale: 1, slots: 2, whole: 4,
 					setup:   setupFloat,
 					load:    loadFloat,
 					join:    func(k *kernel, from, to reg.VecVirtual) { k.g.VADDPS(from, to, to) },
@@ -33,7 +33,7 @@ func floats(g *gen) {
 				read := readFloat
 				if half {
 					k.name, k.row = "half"+map[string]string{"l2": "L2", "dot": "Dot"}[op.name], "uint16"
-					k.chunk, k.scale = lv.bytes/2, 2
+					k.chunk, k.scale, k.whole = lv.bytes/2, 2, 2
 					read = readHalf
 					if lv == avx2 {
 						k.rest = restHalf(op.add)

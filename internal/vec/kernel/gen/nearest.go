@@ -12,6 +12,7 @@ func nearests(g *gen) {
 	g.table("eachLane", 0x100000000, 0x300000002, 0x500000004, 0x700000006, 0x900000008, 0xb0000000a, 0xd0000000c, 0xf0000000e)
 	g.nearest(avx512, 8)
 	g.nearest(avx2, 6)
+	turn(g)
 }
 
 // nearest: all sums of the tile stay in registers. For every dimension two registers of centroids are loaded and each
@@ -118,9 +119,14 @@ func (g *gen) nearest(lv level, points int) {
 			g.VMOVUPS(operand.Mem{Base: half, Disp: j * lv.bytes}, d)
 			g.VSUBPS(sums[i][j], d, d)
 			if lv == avx512 {
-				g.VCMPPS(operand.U8(lessThan), at, d, reg.K1)
-				g.VMOVUPS(d, reg.K1, at)
-				g.VMOVDQU32(ids, reg.K1, to)
+				b, w := k.vec(), k.vec()
+				g.VMOVUPS(at, b)
+				g.VMOVDQU32(to, w)
+				g.VCMPPS(operand.U8(lessThan), b, d, reg.K1)
+				g.VMOVAPS(d, reg.K1, b)
+				g.VMOVDQA32(ids, reg.K1, w)
+				g.VMOVUPS(b, at)
+				g.VMOVDQU32(w, to)
 				continue
 			}
 			less, b := k.vec(), k.vec()
@@ -133,6 +139,57 @@ func (g *gen) nearest(lv level, points int) {
 			g.VMOVUPS(b, to)
 		}
 	}
+	g.VZEROUPPER()
+	g.RET()
+}
+
+// turn makes columns of rows, eight by eight.
+func turn(g *gen) {
+	g.Function("turnAVX2")
+	g.Pragma("noescape")
+	g.Doc("turnAVX2 writes n columns of eight rows, n a multiple of 8, one below the other. stride and width are the numbers of bytes",
+		"from one row to the next and from one column to the next.")
+	g.SignatureExpr("func(rows *float32, stride, n int, columns *float32, width int)")
+	r, stride, n, c, width := g.GP64(), g.GP64(), g.GP64(), g.GP64(), g.GP64()
+	for i, to := range []reg.GPVirtual{r, stride, n, c, width} {
+		g.Load(g.ParamIndex(i), to)
+	}
+	r4, c4, stride3, width3 := g.GP64(), g.GP64(), g.GP64(), g.GP64()
+	g.LEAQ(mem(r, stride, 4, 0), r4)
+	g.LEAQ(mem(stride, stride, 2, 0), stride3)
+	g.LEAQ(mem(width, width, 2, 0), width3)
+	eight := func(a, b, by, by3 reg.GPVirtual) []operand.Mem {
+		return []operand.Mem{{Base: a}, mem(a, by, 1, 0), mem(a, by, 2, 0), mem(a, by3, 1, 0), {Base: b}, mem(b, by, 1, 0), mem(b, by, 2, 0), mem(b, by3, 1, 0)}
+	}
+	loop := g.label("loop")
+	g.Label(loop)
+	g.LEAQ(mem(c, width, 4, 0), c4)
+	var y, pairs, fours [8]reg.VecVirtual
+	for i, at := range eight(r, r4, stride, stride3) {
+		y[i] = g.YMM()
+		g.VMOVUPS(at, y[i])
+	}
+	for i := 0; i < 8; i += 2 {
+		pairs[i], pairs[i+1] = g.YMM(), g.YMM()
+		g.VUNPCKLPS(y[i+1], y[i], pairs[i])
+		g.VUNPCKHPS(y[i+1], y[i], pairs[i+1])
+	}
+	for i := 0; i < 8; i += 4 {
+		for j := range 4 {
+			fours[i+j] = g.YMM()
+			g.VSHUFPS(operand.U8([]uint8{0x44, 0xee}[j%2]), pairs[i+2+j/2], pairs[i+j/2], fours[i+j])
+		}
+	}
+	for i, at := range eight(c, c4, width, width3) {
+		v := g.YMM()
+		g.VPERM2F128(operand.U8([]uint8{0x20, 0x31}[i/4]), fours[4+i%4], fours[i%4], v)
+		g.VMOVUPS(v, at)
+	}
+	g.ADDQ(operand.U8(32), r)
+	g.ADDQ(operand.U8(32), r4)
+	g.LEAQ(mem(c4, width, 4, 0), c)
+	g.SUBQ(operand.U8(8), n)
+	g.JNZ(operand.LabelRef(loop))
 	g.VZEROUPPER()
 	g.RET()
 }

@@ -8,12 +8,9 @@ import (
 // scans makes what looks at many values at once: the fast scan, the choice of places, the highest of numbers.
 func scans(g *gen) {
 	g.table("fifteen", 0x0f0f0f0f0f0f0f0f, 0x0f0f0f0f0f0f0f0f)
-	g.table("nibbles", 0, 0, 0, 0, 4, 4, 4, 4)
 	g.table("eachLane", 0x100000000, 0x300000002, 0x500000004, 0x700000006, 0x900000008, 0xb0000000a, 0xd0000000c, 0xf0000000e)
-	g.table("zipLow", 0x1000000000, 0x1100000001, 0x1200000002, 0x1300000003, 0x1400000004, 0x1500000005, 0x1600000006, 0x1700000007)
-	g.table("zipHigh", 0x1800000008, 0x1900000009, 0x1a0000000a, 0x1b0000000b, 0x1c0000000c, 0x1d0000000d, 0x1e0000000e, 0x1f0000000f)
-	scanAVX512(g)
-	scanAVX2(g)
+	scanBlock(g, avx512)
+	scanBlock(g, avx2)
 	selectAVX512(g)
 	selectAVX2(g)
 	highest(g)
@@ -63,56 +60,19 @@ func (g *gen) scanLoop(tables, block, n reg.GPVirtual, step func(table, codes op
 	g.Label(done)
 }
 
-// scanAVX512: the low halves of 32 bytes and the high ones are 64 indexes in one register; VPERMB looks them up, as in dot4.
-// Words add pairs of rows: one sum takes both bytes of a word and may wrap around, another the upper bytes alone, which
-// gives the lower ones in the end.
-func scanAVX512(g *gen) {
-	tables, block, n, out := g.scanFunction(avx512)
-	shift, both, odd := g.ZMM(), g.ZMM(), g.ZMM()
-	g.VMOVDQU64(data("nibbles"), shift)
-	g.clear(both)
-	g.clear(odd)
-	g.scanLoop(tables, block, n, func(table, codes operand.Mem) {
-		t, c := g.ZMM(), g.ZMM()
-		g.VBROADCASTI32X4(table, t)
-		g.VBROADCASTI64X4(codes, c)
-		g.VPSRLVQ(shift, c, c)
-		g.VPERMB(t, c, c)
-		g.VPADDW(c, both, both)
-		g.VPSRLW(operand.U8(8), c, c)
-		g.VPADDW(c, odd, odd)
-	})
-	even, low, high := g.ZMM(), g.ZMM(), g.ZMM()
-	g.VPSLLW(operand.U8(8), odd, even)
-	g.VPSUBW(even, both, even)
-	g.VMOVDQU64(data("zipLow"), low)
-	g.VMOVDQU64(data("zipHigh"), high)
-	for half := range 2 {
-		e, o, a, b := g.ZMM(), g.ZMM(), g.ZMM(), g.ZMM()
-		if half == 1 {
-			g.VEXTRACTI64X4(operand.U8(1), even, even.AsY())
-			g.VEXTRACTI64X4(operand.U8(1), odd, odd.AsY())
-		}
-		g.VPMOVZXWD(even.AsY(), e)
-		g.VPMOVZXWD(odd.AsY(), o)
-		g.VMOVDQA64(e, a)
-		g.VMOVDQA64(e, b)
-		g.VPERMT2D(o, low, a)
-		g.VPERMT2D(o, high, b)
-		for i, v := range []reg.VecVirtual{a, b} {
-			at := operand.Mem{Base: out, Disp: 128*half + 64*i}
-			g.VPADDD(at, v, v)
-			g.VMOVDQU32(v, at)
-		}
+// scanBlock looks up the low halves of 32 bytes in one register and the high ones in another. VPERMB reads the lowest six
+// bits of an index, and the table lies there four times, so what stands above a half byte need not be cleared as it must be
+// for VPSHUFB. Words add pairs of rows: one sum takes both bytes of a word and may wrap around, another the upper bytes
+// alone, which gives the lower ones in the end. Registers of 64 bytes were slower than these of 32 on Zen 4.
+func scanBlock(g *gen, lv level) {
+	tables, block, n, out := g.scanFunction(lv)
+	nibble, upper, r := g.YMM(), g.YMM(), g.GP32()
+	if lv == avx2 {
+		g.VBROADCASTI128(data("fifteen"), nibble)
 	}
-	g.VZEROUPPER()
-	g.RET()
-}
-
-func scanAVX2(g *gen) {
-	tables, block, n, out := g.scanFunction(avx2)
-	nibble := g.YMM()
-	g.VBROADCASTI128(data("fifteen"), nibble)
+	g.MOVL(operand.U32(0x0100), r)
+	g.VMOVD(r, upper.AsX())
+	g.VPBROADCASTW(upper.AsX(), upper)
 	var both, odd [2]reg.VecVirtual
 	for i := range both {
 		both[i], odd[i] = g.YMM(), g.YMM()
@@ -122,14 +82,23 @@ func scanAVX2(g *gen) {
 	g.scanLoop(tables, block, n, func(table, codes operand.Mem) {
 		t, lo, hi := g.YMM(), g.YMM(), g.YMM()
 		g.VBROADCASTI128(table, t)
-		g.VMOVDQU(codes, hi)
-		g.VPAND(nibble, hi, lo)
-		g.VPSRLW(operand.U8(4), hi, hi)
-		g.VPAND(nibble, hi, hi)
+		if lv == avx2 {
+			g.VMOVDQU(codes, hi)
+			g.VPAND(nibble, hi, lo)
+			g.VPSRLW(operand.U8(4), hi, hi)
+			g.VPAND(nibble, hi, hi)
+		} else {
+			g.VMOVDQU(codes, lo)
+			g.VPSRLW(operand.U8(4), lo, hi)
+		}
 		for i, c := range []reg.VecVirtual{lo, hi} {
-			g.VPSHUFB(c, t, c)
+			if lv == avx2 {
+				g.VPSHUFB(c, t, c)
+			} else {
+				g.VPERMB(t, c, c)
+			}
 			g.VPADDW(c, both[i], both[i])
-			g.VPSRLW(operand.U8(8), c, c)
+			g.VPMADDUBSW(upper, c, c)
 			g.VPADDW(c, odd[i], odd[i])
 		}
 	})
@@ -184,8 +153,8 @@ func (g *gen) selectFunction(lv level) (values, n, out, found, at reg.GPVirtual)
 // The predicate of VCMPPS: less, and false where something is not a number.
 const lessThan = 17
 
-// selectAVX512 compresses in a register and stores all of it: the store never reaches beyond the place of the last value
-// looked at. A compressing store to memory is slow on Zen 4.
+// selectAVX512 compresses in a register and stores all of it, at the end as many as values are left: the store never reaches
+// beyond the place of the last value looked at. A compressing store to memory is slow on Zen 4.
 func selectAVX512(g *gen) {
 	values, n, out, found, at := g.selectFunction(avx512)
 	bound, place, step := g.ZMM(), g.ZMM(), g.ZMM()
@@ -226,8 +195,6 @@ func selectAVX512(g *gen) {
 	g.KMOVW(reg.K1, mask)
 	g.VPCOMPRESSD_Z(place, reg.K1, packed)
 	g.POPCNTL(mask, mask)
-	g.lowBits(mask.As64(), ones)
-	g.KMOVW(ones.As32(), reg.K2)
 	g.VMOVDQU32(packed, reg.K2, mem(out, found, 4, 0))
 	g.ADDQ(mask.As64(), found)
 	g.Label(done)
