@@ -98,7 +98,10 @@ func (x *Index) Search(ctx context.Context, vector []float32, p Params) ([]Hit, 
 	if q == nil {
 		q = new(query)
 	}
-	defer x.queries.Put(q)
+	defer func() {
+		clear(q.parts) // what was read may go
+		x.queries.Put(q)
+	}()
 	q.prepare(&x.core, vector)
 	s := search{Index: x, q: q, p: p, work: &work}
 	hits, err := s.run(ctx)
