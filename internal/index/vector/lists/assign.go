@@ -66,7 +66,7 @@ func (x *build) assign(ctx context.Context) error {
 	trained := len(x.cells.half)
 	x.counts = make([]int64, trained)
 	work := x.memory * shareWork / 16
-	parts := int(min(max((2*x.rows*int64(x.record.size)+work-1)/work, 1), 256, int64(trained)))
+	parts := int(min((2*x.rows*int64(x.record.size)+work-1)/work, max(work/int64(4*x.record.size), 1), 256, int64(trained)))
 	room := max(int(min(work/int64(4*parts), 256<<10))/x.record.size, 1) * x.record.size
 	x.partOf = make([]int32, trained)
 	for i := range parts {

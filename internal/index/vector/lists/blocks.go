@@ -1,6 +1,8 @@
 package lists
 
 import (
+	"io"
+
 	"github.com/overlakedb/overlake/internal/checksum"
 	"github.com/overlakedb/overlake/internal/errs"
 )
@@ -57,6 +59,9 @@ func (h *heap) read(id int, room *[]byte) ([]byte, error) {
 	}
 	*room = grow(*room, b.size)
 	if n, err := h.file.ReadAt(*room, b.at); n < b.size {
+		if err == nil || err == io.EOF {
+			return nil, errs.Newf(errs.Corrupt, op, "a temporary file of %d bytes ends after %d", h.filed, b.at+int64(n))
+		}
 		return nil, errs.Wrap(errs.KindOf(err), op, err)
 	}
 	if checksum.Of(*room) != b.sum {

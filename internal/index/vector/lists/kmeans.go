@@ -3,10 +3,12 @@ package lists
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"math"
 	"math/rand/v2"
 	"slices"
 
+	"github.com/overlakedb/overlake/internal/errs"
 	"github.com/overlakedb/overlake/internal/vec"
 	"github.com/overlakedb/overlake/internal/vec/code"
 	"github.com/overlakedb/overlake/internal/vec/kernel"
@@ -94,6 +96,12 @@ func (x *build) train(ctx context.Context) error {
 		lists = defaultLists(x.rows)
 	}
 	lists = int(min(int64(lists), x.rows))
+	if most := max(x.memory/4/int64(16*dim), 1); int64(lists) > most {
+		if x.o.Lists > 0 {
+			return errs.New(errs.Exhausted, "lists.build", fmt.Sprintf("%d lists take more memory than the build has", lists), errs.Hint("ask for %d at most", most))
+		}
+		lists = int(most)
+	}
 	rng := rand.New(rand.NewPCG(x.o.Seed, 0x6c69737473))
 	x.trial = newTrial(x, rng)
 	// A sample of rows, one drawn from each of n equal stretches. Rows that stand for queries are left out, where many are left.
@@ -275,7 +283,6 @@ func (x *build) kmeans(ctx context.Context, points []float32, k int, rng *rand.R
 				}
 			}
 		}
-		x.stats.Iteration = max(x.stats.Iteration, round+1)
 		if round < rounds-1 {
 			reseed(dim, points, centroids, ids, counts, rng)
 		}

@@ -56,8 +56,10 @@ type Options struct {
 	NoRerank bool
 
 	Seed    uint64
-	Workers int   // goroutines; 0: as many as there are processors
-	Memory  int64 // bytes that a build may hold; 0: 1 GiB
+	Workers int // goroutines; 0: as many as there are processors
+
+	// Memory is how many bytes a build may hold, 4 MiB at least; 0: 1 GiB. 12 bytes a row come on top.
+	Memory int64
 
 	// Spill makes temporary files for rows that do not fit into Memory. Without it the build is Exhausted then.
 	Spill func() (SpillFile, error)
@@ -83,7 +85,7 @@ type SpillFile interface {
 
 const (
 	defaultMemory = 1 << 30
-	leastMemory   = 1 << 20
+	leastMemory   = 4 << 20
 	maxDim        = 1 << 14   // as many as pgvector has, and a few more
 	maxLists      = 1 << 20   // lists of an artifact
 	maxRows       = 1<<31 - 1 // rows of an artifact
@@ -134,16 +136,14 @@ type Work struct {
 
 // Stats is what was built.
 type Stats struct {
-	Rows      int64
-	Lists     int
-	Largest   int   // rows of the longest list
-	Spilled   int64 // bytes written to temporary files
-	Bytes     int64 // bytes of the sections
-	Recall    float64
-	Probes    int // of a search with K of 10 that finds 95 of 100 neighbours
-	Rerank    int
-	Held      int64 // the most bytes held at once, counted
-	Iteration int   // rounds of k-means
+	Rows    int64
+	Lists   int
+	Largest int     // rows of the longest list
+	Spilled int64   // bytes written to temporary files
+	Recall  float64 // of a search with K of 10 and defaults, measured on rows of the index
+	Probes  int     // of such a search
+	Rerank  int     // of such a search
+	Held    int64   // the most bytes of rows and records held at once
 }
 
 // coders are how vectors of an index become rows.
