@@ -357,7 +357,11 @@ func TestExtremes(t *testing.T) {
 					}
 				}
 				if kind == code.Bit1 {
-					c.Query(rows[:dim]).Tables(make([]byte, c.TableBytes()))
+					for i := range factors {
+						if scale, bias := c.Tables(rows[i*dim:][:dim], make([]byte, c.TableBytes())); scale != scale || bias != bias {
+							t.Fatalf("tables with scale %v and bias %v", scale, bias)
+						}
+					}
 				}
 			}
 		}
@@ -406,13 +410,12 @@ func TestBlocks(t *testing.T) {
 				}
 			}
 			query := normal(rng, dim)
-			q := c.Query(query)
 			tables := make([]byte, c.TableBytes())
-			scale, bias := q.Tables(tables)
-			var sums [kernel.BlockRows]uint32
-			kernel.ScanBlock(tables, block, &sums)
 			turned, bits := make([]float32, dim), make([]float32, dim)
 			c.Rotate(turned, query)
+			scale, bias := c.Tables(turned, tables)
+			var sums [kernel.BlockRows]uint32
+			kernel.ScanBlock(tables, block, &sums)
 			for i := range n {
 				c.Unpack(bits, rows[i*len(row):][:len(row)])
 				want := vec.Dot(turned, bits)
@@ -543,6 +546,14 @@ func BenchmarkPack(b *testing.B) {
 					c.QueryInto(q, x)
 				}
 			})
+			if kind == code.Bit1 {
+				tables := make([]byte, c.TableBytes())
+				b.Run(fmt.Sprintf("%s/%d/tables", kind, dim), func(b *testing.B) {
+					for b.Loop() {
+						c.Tables(turned, tables)
+					}
+				})
+			}
 			f := c.Pack(turned, row)
 			b.Run(fmt.Sprintf("%s/%d/queryof", kind, dim), func(b *testing.B) {
 				q := new(code.Query)

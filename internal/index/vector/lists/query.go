@@ -50,22 +50,24 @@ type query struct {
 	mean   float32   // <vector, mean>
 	back   float32   // a distance is this times what is computed
 
-	scan   code.Query
-	tables []byte // Bit1
-	a, b   float32
-	rerank code.Query
-	route  code.Query
-	sums   [kernel.BlockRows]uint32
-	keys   []float32 // by list, about
-	ids    []uint32
-	values []float32
-	chosen []uint32
-	probes []probe
-	parts  []part
-	given  int // lists that next gave
-	best   top
-	found  []candidate
-	rows   []uint64 // a bit a place
+	scan    code.Query
+	tables  []byte // Bit1
+	a, b    float32
+	rerank  code.Query
+	refined bool // rerank is
+	order   []uint64
+	route   code.Query
+	sums    [kernel.BlockRows]uint32
+	keys    []float32 // by list, about
+	ids     []uint32
+	values  []float32
+	chosen  []uint32
+	probes  []probe
+	parts   []part
+	given   int // lists that next gave
+	best    top
+	found   []candidate
+	rows    []uint64 // a bit a place
 }
 
 // probe is a list to be scanned.
@@ -100,24 +102,24 @@ func (q *query) prepare(x *core, vector []float32) {
 		q.whole[i] = v + x.meanT[i]
 	}
 	q.mean = vec.Dot(q.vector, x.p.mean)
-	if x.p.code == code.Float32 {
+	switch x.p.code {
+	case code.Float32:
 		x.c.scan.QueryRotatedInto(&q.scan, q.vector)
-	} else {
+	case code.Bit1:
+		q.tables = grow(q.tables, x.c.scan.TableBytes())
+		q.a, q.b = x.c.scan.Tables(q.turned, q.tables)
+	default:
 		x.c.scan.QueryRotatedInto(&q.scan, q.turned)
 		if x.sure() {
 			q.scan.Refine()
 		}
 	}
-	if x.p.code == code.Bit1 {
-		q.tables = grow(q.tables, x.c.scan.TableBytes())
-		q.a, q.b = q.scan.Tables(q.tables)
-	}
+	q.refined = false
 	if x.c.rerank != nil {
 		if x.p.rerank == code.Float32 {
 			x.c.rerank.QueryRotatedInto(&q.rerank, q.vector)
 		} else {
 			x.c.rerank.QueryRotatedInto(&q.rerank, q.turned)
-			q.rerank.Refine()
 		}
 	}
 	q.probes, q.parts, q.given = q.probes[:0], q.parts[:0], 0
@@ -148,8 +150,13 @@ func (q *query) rank() {
 		}
 		return
 	}
-	x.c.route.QueryRotatedInto(&q.route, q.turned)
-	q.route.Products(x.routes, q.keys)
+	route := &q.route
+	if x.c.rerank != nil && x.p.rerank == code.TQ8 && !q.refined {
+		route = &q.rerank // it would be the same
+	} else {
+		x.c.route.QueryRotatedInto(route, q.turned)
+	}
+	route.Products(x.routes, q.keys)
 	k := float32(2)
 	if x.p.metric == vec.MetricDot {
 		k = 1
@@ -330,8 +337,8 @@ func (q *query) settle(d float32) float32 {
 		return math.MaxFloat32
 	}
 	d *= q.back
-	if d < 0 && q.x.p.metric != vec.MetricDot {
-		return 0
+	if d == 0 || d < 0 && q.x.p.metric != vec.MetricDot {
+		return 0 // without a sign
 	}
 	return d
 }

@@ -98,7 +98,10 @@ func (x *Index) Search(ctx context.Context, vector []float32, p Params) ([]Hit, 
 	if q == nil {
 		q = new(query)
 	}
-	defer x.queries.Put(q)
+	defer func() {
+		clear(q.parts) // what was read may go
+		x.queries.Put(q)
+	}()
 	q.prepare(&x.core, vector)
 	s := search{Index: x, q: q, p: p, work: &work}
 	hits, err := s.run(ctx)
@@ -152,23 +155,22 @@ func (s *search) run(ctx context.Context) ([]Hit, error) {
 		s.work.Strategy = "probe"
 		return s.probe(ctx, probes, mask{})
 	}
-	// Rows that an unfiltered search of this quality scans, and what that costs in exact comparisons.
-	mean := float64(x.p.rows) / float64(x.p.lists)
-	scanned := float64(probes) * mean
-	cost := scanned/scansPerExact + float64(s.rerank)
+	// Rows that an unfiltered search of this quality scans.
+	scanned := float64(probes) * float64(x.p.rows) / float64(x.p.lists)
 	allowed := float64(min(s.p.AllowedCount, x.p.rows))
-	if allowed <= max(fewRows, math.Sqrt(4*cost*float64(x.p.rows))) {
+	share := allowed / float64(x.p.rows)
+	// Neighbours among the allowed rows lie farther away: as many allowed rows are scanned as the root of their share says.
+	need := scanned * math.Sqrt(share)
+	if allowed <= max(fewRows, need/share/scansPerExact+float64(s.rerank)) {
 		s.work.Strategy = "exact"
 		return s.exact(ctx)
 	}
-	// Neighbours among the allowed rows lie farther away: as many allowed rows are scanned as the root of their share says.
 	s.work.Strategy = "masked"
-	share := allowed / float64(x.p.rows)
-	return s.probe(ctx, probes, mask{share, int64(scanned * math.Sqrt(share)), int64(allowed * scansPerExact)})
+	return s.probe(ctx, probes, mask{share, int64(need), int64(allowed * scansPerExact)})
 }
 
 const (
-	scansPerExact = 8    // rows scanned by bits in the time of one exact comparison
+	scansPerExact = 5    // rows of masked lists scanned in the time of one exact comparison, as measured
 	fewRows       = 2000 // these are always compared
 	leastShare    = 0.6  // of the allowed rows that chance would put into the nearest lists
 )
@@ -318,23 +320,41 @@ func (s *search) finish(ctx context.Context) ([]Hit, error) {
 			return nil, err
 		}
 	}
-	hits := make([]Hit, 0, len(items))
+	// Hits as numbers: the order of their bits is that of distances, then of positions.
+	order := q.order[:0]
 	for _, c := range items {
-		part := &q.parts[c.probe]
-		pos := x.layout.positions(part)[c.place-x.first[q.probes[c.probe].list]]
-		hits = append(hits, Hit{Pos: pos, Distance: q.settle(c.d)})
+		d := q.settle(c.d)
+		if s.p.Within != 0 && !(d < s.p.Within) {
+			continue
+		}
+		pos := x.layout.positions(&q.parts[c.probe])[c.place-x.first[q.probes[c.probe].list]]
+		order = append(order, uint64(ascending(d))<<32|uint64(pos))
 	}
-	return s.sorted(hits), nil
+	q.order = order
+	if s.p.K > 0 && len(order) > s.p.K {
+		least(order, s.p.K)
+		order = order[:s.p.K]
+	}
+	slices.Sort(order)
+	hits := make([]Hit, len(order))
+	for i, o := range order {
+		hits[i] = Hit{Pos: uint32(o), Distance: estimate(o)}
+	}
+	return hits, nil
 }
 
-// candidates are the best, by place, with the probe that each is of.
+// candidates takes the best, by place, with the probe that each is of.
 func (s *search) candidates() []candidate {
 	q := s.q
+	for i, item := range q.best.items {
+		q.best.items[i] = item<<32 | item>>32
+	}
+	slices.Sort(q.best.items)
 	q.found = q.found[:0]
 	for _, item := range q.best.items {
-		q.found = append(q.found, candidate{d: estimate(item), place: uint32(item)})
+		q.found = append(q.found, candidate{d: estimate(item << 32), place: uint32(item >> 32)})
 	}
-	slices.SortFunc(q.found, func(a, b candidate) int { return cmp.Compare(a.place, b.place) })
+	q.best.items = q.best.items[:0]
 	order := grow(q.ids, len(q.probes))
 	q.ids = order
 	for i := range order {
@@ -351,11 +371,8 @@ func (s *search) candidates() []candidate {
 	return q.found
 }
 
-// sorted gives the hits that are asked for.
+// sorted puts hits in order, K at most.
 func (s *search) sorted(hits []Hit) []Hit {
-	if s.p.Within != 0 {
-		hits = slices.DeleteFunc(hits, func(h Hit) bool { return !(h.Distance < s.p.Within) })
-	}
 	slices.SortFunc(hits, compareHits)
 	if s.p.K > 0 && len(hits) > s.p.K {
 		hits = hits[:s.p.K]
@@ -390,6 +407,10 @@ func (s *search) again(ctx context.Context, items []candidate) error {
 		for i := range items {
 			q.ids[i] = uint32(i)
 		}
+	}
+	if !q.refined {
+		q.rerank.Refine() // of floats nothing is lost
+		q.refined = true
 	}
 	if !x.layout.rerankFactors {
 		q.rerank.DistancesAt(rows, nil, q.ids[:n], values)

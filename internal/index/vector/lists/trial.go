@@ -45,14 +45,14 @@ const (
 
 func newTrial(x *build, rng *rand.Rand) *trial {
 	n := min(max(trialDistances/x.rows, trialLeast), trialQueries, x.rows)
-	n = max(min(n, x.memory/64/int64(4*x.o.Dim)), 1)
+	n = max(min(n, x.memory/64/int64(4*x.o.Dim), x.memory/32/12/1024), 1)
 	t := &trial{x: x, queries: make([]float32, n*int64(x.o.Dim)), positions: make([]uint32, n), truth: make([]best, n)}
 	for i := range n {
 		from, to := i*x.rows/n, (i+1)*x.rows/n
 		t.ordinals = append(t.ordinals, from+rng.Int64N(to-from))
 		t.truth[i].begin(manyNeighbours)
 	}
-	t.budget = int(max(min(x.memory/32/12/n, 4096), 128))
+	t.budget = int(min(x.memory/32/12/n, 4096))
 	return t
 }
 
