@@ -37,7 +37,7 @@ DATA counts<>+8(SB)/8, $0x0403030203020201
 GLOBL counts<>(SB), RODATA|NOPTR, $16
 
 // func dotU8AVX512(query *int8, rows *byte, ids *uint32, n int, stride int, out *int32)
-// Requires: AVX, AVX2, AVX512F, MMX+
+// Requires: AVX, AVX2, AVX512F, AVX512VNNI, MMX+
 TEXT ·dotU8AVX512(SB), $8-48
 	MOVQ  query+0(FP), AX
 	MOVQ  ids+16(FP), CX
@@ -94,8 +94,6 @@ quarters1:
 	VPXORD Z6, Z6, Z6
 	VPXORD Z7, Z7, Z7
 	MOVQ   $0x00000080, R8
-	CMPQ   R8, DI
-	JG     over9
 
 asking10:
 	VMOVUPS    -128(AX)(R8*1), Z8
@@ -125,8 +123,6 @@ asking10:
 	PREFETCHT0 -64(R15)(R8*1)
 	PREFETCHT0 -64(BP)(R8*1)
 	ADDQ       $+128, R8
-	CMPQ       R8, DI
-	JG         over9
 	CMPQ       R8, $0x00000200
 	JLE        asking10
 
@@ -152,10 +148,8 @@ loop11:
 	ADDQ      $+128, R8
 	CMPQ      R8, DI
 	JLE       loop11
-
-over9:
-	SUBQ $+128, R8
-	JMP  summed3
+	SUBQ      $+128, R8
+	JMP       summed3
 
 ready2:
 	VPXORD Z0, Z0, Z0
@@ -425,7 +419,7 @@ done8:
 	RET
 
 // func dot4AVX512(query *int8, rows *byte, ids *uint32, n int, stride int, out *int32, levels *[16]byte)
-// Requires: AVX, AVX2, AVX512F, AVX512VBMI, MMX+
+// Requires: AVX, AVX2, AVX512F, AVX512VBMI, AVX512VNNI, MMX+
 TEXT ·dot4AVX512(SB), $8-56
 	MOVQ            query+0(FP), AX
 	MOVQ            ids+16(FP), CX
@@ -485,8 +479,6 @@ quarters27:
 	VPXORD Z8, Z8, Z8
 	VPXORD Z9, Z9, Z9
 	MOVQ   $0x00000040, R8
-	CMPQ   R8, DI
-	JG     over35
 
 asking36:
 	VMOVUPS         -128(AX)(R8*2), Z10
@@ -528,8 +520,6 @@ asking36:
 	VPERMB          Z0, Z11, Z11
 	VPDPBUSD        Z10, Z11, Z9
 	ADDQ            $+64, R8
-	CMPQ            R8, DI
-	JG              over35
 	CMPQ            R8, $0x00000200
 	JLE             asking36
 
@@ -571,10 +561,8 @@ loop37:
 	ADDQ            $+64, R8
 	CMPQ            R8, DI
 	JLE             loop37
-
-over35:
-	SUBQ $+64, R8
-	JMP  summed29
+	SUBQ            $+64, R8
+	JMP             summed29
 
 ready28:
 	VPXORD Z2, Z2, Z2
@@ -962,8 +950,6 @@ quarters53:
 	VPXORD Z2, Z2, Z2
 	VPXORD Z3, Z3, Z3
 	MOVQ   $0x00000040, R8
-	CMPQ   R8, DI
-	JG     over61
 
 asking62:
 	VMOVUPS    -64(AX)(R8*1), Z4
@@ -984,8 +970,6 @@ asking62:
 	PREFETCHT0 -64(R15)(R8*1)
 	PREFETCHT0 -64(BP)(R8*1)
 	ADDQ       $+64, R8
-	CMPQ       R8, DI
-	JG         over61
 	CMPQ       R8, $0x00000200
 	JLE        asking62
 
@@ -1006,10 +990,8 @@ loop63:
 	ADDQ     $+64, R8
 	CMPQ     R8, DI
 	JLE      loop63
-
-over61:
-	SUBQ $+64, R8
-	JMP  summed55
+	SUBQ     $+64, R8
+	JMP      summed55
 
 ready54:
 	VPXORD Z0, Z0, Z0
@@ -1322,8 +1304,6 @@ quarters78:
 	VPXORD Z2, Z2, Z2
 	VPXORD Z3, Z3, Z3
 	MOVQ   $0x00000040, R8
-	CMPQ   R8, DI
-	JG     over86
 
 asking87:
 	VMOVUPS    -64(AX)(R8*1), Z4
@@ -1344,8 +1324,6 @@ asking87:
 	PREFETCHT0 -64(R15)(R8*1)
 	PREFETCHT0 -64(BP)(R8*1)
 	ADDQ       $+64, R8
-	CMPQ       R8, DI
-	JG         over86
 	CMPQ       R8, $0x00000200
 	JLE        asking87
 
@@ -1366,10 +1344,8 @@ loop88:
 	ADDQ     $+64, R8
 	CMPQ     R8, DI
 	JLE      loop88
-
-over86:
-	SUBQ $+64, R8
-	JMP  summed80
+	SUBQ     $+64, R8
+	JMP      summed80
 
 ready79:
 	VPXORD Z0, Z0, Z0
@@ -1681,8 +1657,6 @@ quarters103:
 	VPXOR Y7, Y7, Y7
 	VPXOR Y8, Y8, Y8
 	MOVQ  $0x00000040, R8
-	CMPQ  R8, DI
-	JG    over111
 
 asking112:
 	VMOVDQU    -64(AX)(R8*1), Y10
@@ -1754,8 +1728,6 @@ asking112:
 	VPADDD     Y12, Y8, Y8
 	VPADDD     Y11, Y8, Y8
 	ADDQ       $+64, R8
-	CMPQ       R8, DI
-	JG         over111
 	CMPQ       R8, $0x00000200
 	JLE        asking112
 
@@ -1827,10 +1799,8 @@ loop113:
 	ADDQ     $+64, R8
 	CMPQ     R8, DI
 	JLE      loop113
-
-over111:
-	SUBQ $+64, R8
-	JMP  summed105
+	SUBQ     $+64, R8
+	JMP      summed105
 
 ready104:
 	VPXOR Y1, Y1, Y1
@@ -2237,8 +2207,6 @@ quarters125:
 	VPXOR Y5, Y5, Y5
 	VPXOR Y6, Y6, Y6
 	MOVQ  $0x00000020, R8
-	CMPQ  R8, DI
-	JG    over133
 
 asking134:
 	VMOVDQU    -64(AX)(R8*2), Y8
@@ -2326,8 +2294,6 @@ asking134:
 	PREFETCHT0 -32(R15)(R8*1)
 	PREFETCHT0 -32(BP)(R8*1)
 	ADDQ       $+32, R8
-	CMPQ       R8, DI
-	JG         over133
 	CMPQ       R8, $0x00000200
 	JLE        asking134
 
@@ -2415,10 +2381,8 @@ loop135:
 	ADDQ     $+32, R8
 	CMPQ     R8, DI
 	JLE      loop135
-
-over133:
-	SUBQ $+32, R8
-	JMP  summed127
+	SUBQ     $+32, R8
+	JMP      summed127
 
 ready126:
 	VPXOR Y3, Y3, Y3
@@ -2864,8 +2828,6 @@ quarters147:
 	VPXOR Y6, Y6, Y6
 	VPXOR Y7, Y7, Y7
 	MOVQ  $0x00000020, R8
-	CMPQ  R8, DI
-	JG    over155
 
 asking156:
 	VMOVUPS    -32(AX)(R8*1), Y8
@@ -2910,8 +2872,6 @@ asking156:
 	PREFETCHT0 -32(R15)(R8*1)
 	PREFETCHT0 -32(BP)(R8*1)
 	ADDQ       $+32, R8
-	CMPQ       R8, DI
-	JG         over155
 	CMPQ       R8, $0x00000200
 	JLE        asking156
 
@@ -2956,10 +2916,8 @@ loop157:
 	ADDQ    $+32, R8
 	CMPQ    R8, DI
 	JLE     loop157
-
-over155:
-	SUBQ $+32, R8
-	JMP  summed149
+	SUBQ    $+32, R8
+	JMP     summed149
 
 ready148:
 	VPXOR Y4, Y4, Y4
@@ -3376,8 +3334,6 @@ quarters172:
 	VPXOR Y6, Y6, Y6
 	VPXOR Y7, Y7, Y7
 	MOVQ  $0x00000020, R8
-	CMPQ  R8, DI
-	JG    over180
 
 asking181:
 	VMOVUPS    -32(AX)(R8*1), Y8
@@ -3422,8 +3378,6 @@ asking181:
 	PREFETCHT0 -32(R15)(R8*1)
 	PREFETCHT0 -32(BP)(R8*1)
 	ADDQ       $+32, R8
-	CMPQ       R8, DI
-	JG         over180
 	CMPQ       R8, $0x00000200
 	JLE        asking181
 
@@ -3468,10 +3422,8 @@ loop182:
 	ADDQ    $+32, R8
 	CMPQ    R8, DI
 	JLE     loop182
-
-over180:
-	SUBQ $+32, R8
-	JMP  summed174
+	SUBQ    $+32, R8
+	JMP     summed174
 
 ready173:
 	VPXOR Y4, Y4, Y4

@@ -83,8 +83,6 @@ quarters1:
 	VPXORD Z6, Z6, Z6
 	VPXORD Z7, Z7, Z7
 	MOVQ   $0x00000080, R8
-	CMPQ   R8, DI
-	JG     over9
 
 asking10:
 	VMOVUPS     -128(AX)(R8*1), Z8
@@ -114,8 +112,6 @@ asking10:
 	PREFETCHT0  -64(R15)(R8*1)
 	PREFETCHT0  -64(BP)(R8*1)
 	ADDQ        $+128, R8
-	CMPQ        R8, DI
-	JG          over9
 	CMPQ        R8, $0x00000200
 	JLE         asking10
 
@@ -141,10 +137,8 @@ loop11:
 	ADDQ        $+128, R8
 	CMPQ        R8, DI
 	JLE         loop11
-
-over9:
-	SUBQ $+128, R8
-	JMP  summed3
+	SUBQ        $+128, R8
+	JMP         summed3
 
 ready2:
 	VPXORD Z0, Z0, Z0
@@ -520,8 +514,6 @@ quarters30:
 	VPXORD Z6, Z6, Z6
 	VPXORD Z7, Z7, Z7
 	MOVQ   $0x00000040, R8
-	CMPQ   R8, DI
-	JG     over38
 
 asking39:
 	VMOVUPS     -128(AX)(R8*2), Z8
@@ -555,8 +547,6 @@ asking39:
 	VSUBPS      Z9, Z8, Z9
 	VFMADD231PS Z9, Z9, Z7
 	ADDQ        $+64, R8
-	CMPQ        R8, DI
-	JG          over38
 	CMPQ        R8, $0x00000200
 	JLE         asking39
 
@@ -590,10 +580,8 @@ loop40:
 	ADDQ        $+64, R8
 	CMPQ        R8, DI
 	JLE         loop40
-
-over38:
-	SUBQ $+64, R8
-	JMP  summed32
+	SUBQ        $+64, R8
+	JMP         summed32
 
 ready31:
 	VPXORD Z0, Z0, Z0
@@ -1007,8 +995,6 @@ quarters59:
 	VPXORD Z6, Z6, Z6
 	VPXORD Z7, Z7, Z7
 	MOVQ   $0x00000080, R8
-	CMPQ   R8, DI
-	JG     over67
 
 asking68:
 	VMOVUPS     -128(AX)(R8*1), Z8
@@ -1030,8 +1016,6 @@ asking68:
 	PREFETCHT0  -64(R15)(R8*1)
 	PREFETCHT0  -64(BP)(R8*1)
 	ADDQ        $+128, R8
-	CMPQ        R8, DI
-	JG          over67
 	CMPQ        R8, $0x00000200
 	JLE         asking68
 
@@ -1049,10 +1033,8 @@ loop69:
 	ADDQ        $+128, R8
 	CMPQ        R8, DI
 	JLE         loop69
-
-over67:
-	SUBQ $+128, R8
-	JMP  summed61
+	SUBQ        $+128, R8
+	JMP         summed61
 
 ready60:
 	VPXORD Z0, Z0, Z0
@@ -1390,8 +1372,6 @@ quarters88:
 	VPXORD Z6, Z6, Z6
 	VPXORD Z7, Z7, Z7
 	MOVQ   $0x00000040, R8
-	CMPQ   R8, DI
-	JG     over96
 
 asking97:
 	VMOVUPS     -128(AX)(R8*2), Z8
@@ -1417,8 +1397,6 @@ asking97:
 	VCVTPH2PS   -32(R12)(R8*1), Z9
 	VFMADD231PS Z9, Z8, Z7
 	ADDQ        $+64, R8
-	CMPQ        R8, DI
-	JG          over96
 	CMPQ        R8, $0x00000200
 	JLE         asking97
 
@@ -1444,10 +1422,8 @@ loop98:
 	ADDQ        $+64, R8
 	CMPQ        R8, DI
 	JLE         loop98
-
-over96:
-	SUBQ $+64, R8
-	JMP  summed90
+	SUBQ        $+64, R8
+	JMP         summed90
 
 ready89:
 	VPXORD Z0, Z0, Z0
@@ -1825,8 +1801,6 @@ quarters117:
 	VPXORD Z7, Z7, Z7
 	VPXORD Z8, Z8, Z8
 	MOVQ   $0x00000080, R8
-	CMPQ   R8, DI
-	JG     over125
 
 asking126:
 	VMOVUPS    -128(AX)(R8*1), Z9
@@ -1872,8 +1846,6 @@ asking126:
 	PREFETCHT0 -64(R15)(R8*1)
 	PREFETCHT0 -64(BP)(R8*1)
 	ADDQ       $+128, R8
-	CMPQ       R8, DI
-	JG         over125
 	CMPQ       R8, $0x00000200
 	JLE        asking126
 
@@ -1915,10 +1887,8 @@ loop127:
 	ADDQ    $+128, R8
 	CMPQ    R8, DI
 	JLE     loop127
-
-over125:
-	SUBQ $+128, R8
-	JMP  summed119
+	SUBQ    $+128, R8
+	JMP     summed119
 
 ready118:
 	VPXORD Z1, Z1, Z1
@@ -2297,7 +2267,7 @@ done124:
 	RET
 
 // func l2AVX2(query *float32, rows *float32, ids *uint32, n int, stride int, out *float32)
-// Requires: AVX, FMA3, MMX+
+// Requires: AVX, AVX2, FMA3, MMX+
 TEXT ·l2AVX2(SB), $8-48
 	MOVQ    query+0(FP), AX
 	MOVQ    ids+16(FP), CX
@@ -2360,8 +2330,6 @@ quarters146:
 	VPXOR Y7, Y7, Y7
 	VPXOR Y8, Y8, Y8
 	MOVQ  $0x00000040, R8
-	CMPQ  R8, DI
-	JG    over154
 
 asking155:
 	VMOVUPS     -64(AX)(R8*1), Y9
@@ -2387,8 +2355,6 @@ asking155:
 	VSUBPS      -32(R12)(R8*1), Y9, Y9
 	VFMADD231PS Y9, Y9, Y8
 	ADDQ        $+64, R8
-	CMPQ        R8, DI
-	JG          over154
 	CMPQ        R8, $0x00000200
 	JLE         asking155
 
@@ -2414,10 +2380,8 @@ loop156:
 	ADDQ        $+64, R8
 	CMPQ        R8, DI
 	JLE         loop156
-
-over154:
-	SUBQ $+64, R8
-	JMP  summed148
+	SUBQ        $+64, R8
+	JMP         summed148
 
 ready147:
 	VPXOR Y1, Y1, Y1
@@ -2711,7 +2675,7 @@ done153:
 	RET
 
 // func halfL2AVX2(query *float32, rows *uint16, ids *uint32, n int, stride int, out *float32)
-// Requires: AVX, F16C, FMA3, MMX+
+// Requires: AVX, AVX2, F16C, FMA3, MMX+
 TEXT ·halfL2AVX2(SB), $8-48
 	MOVQ    query+0(FP), AX
 	MOVQ    ids+16(FP), CX
@@ -2773,8 +2737,6 @@ quarters175:
 	VPXOR Y7, Y7, Y7
 	VPXOR Y8, Y8, Y8
 	MOVQ  $0x00000020, R8
-	CMPQ  R8, DI
-	JG    over183
 
 asking184:
 	VMOVUPS     -64(AX)(R8*2), Y9
@@ -2808,8 +2770,6 @@ asking184:
 	VSUBPS      Y10, Y9, Y10
 	VFMADD231PS Y10, Y10, Y8
 	ADDQ        $+32, R8
-	CMPQ        R8, DI
-	JG          over183
 	CMPQ        R8, $0x00000200
 	JLE         asking184
 
@@ -2843,10 +2803,8 @@ loop185:
 	ADDQ        $+32, R8
 	CMPQ        R8, DI
 	JLE         loop185
-
-over183:
-	SUBQ $+32, R8
-	JMP  summed177
+	SUBQ        $+32, R8
+	JMP         summed177
 
 ready176:
 	VPXOR Y1, Y1, Y1
@@ -3184,7 +3142,7 @@ done182:
 	RET
 
 // func dotAVX2(query *float32, rows *float32, ids *uint32, n int, stride int, out *float32)
-// Requires: AVX, FMA3, MMX+
+// Requires: AVX, AVX2, FMA3, MMX+
 TEXT ·dotAVX2(SB), $8-48
 	MOVQ    query+0(FP), AX
 	MOVQ    ids+16(FP), CX
@@ -3247,8 +3205,6 @@ quarters204:
 	VPXOR Y7, Y7, Y7
 	VPXOR Y8, Y8, Y8
 	MOVQ  $0x00000040, R8
-	CMPQ  R8, DI
-	JG    over212
 
 asking213:
 	VMOVUPS     -64(AX)(R8*1), Y9
@@ -3266,8 +3222,6 @@ asking213:
 	VFMADD231PS -32(R11)(R8*1), Y9, Y6
 	VFMADD231PS -32(R12)(R8*1), Y9, Y8
 	ADDQ        $+64, R8
-	CMPQ        R8, DI
-	JG          over212
 	CMPQ        R8, $0x00000200
 	JLE         asking213
 
@@ -3285,10 +3239,8 @@ loop214:
 	ADDQ        $+64, R8
 	CMPQ        R8, DI
 	JLE         loop214
-
-over212:
-	SUBQ $+64, R8
-	JMP  summed206
+	SUBQ        $+64, R8
+	JMP         summed206
 
 ready205:
 	VPXOR Y1, Y1, Y1
@@ -3544,7 +3496,7 @@ done211:
 	RET
 
 // func halfDotAVX2(query *float32, rows *uint16, ids *uint32, n int, stride int, out *float32)
-// Requires: AVX, F16C, FMA3, MMX+
+// Requires: AVX, AVX2, F16C, FMA3, MMX+
 TEXT ·halfDotAVX2(SB), $8-48
 	MOVQ    query+0(FP), AX
 	MOVQ    ids+16(FP), CX
@@ -3606,8 +3558,6 @@ quarters233:
 	VPXOR Y7, Y7, Y7
 	VPXOR Y8, Y8, Y8
 	MOVQ  $0x00000020, R8
-	CMPQ  R8, DI
-	JG    over241
 
 asking242:
 	VMOVUPS     -64(AX)(R8*2), Y9
@@ -3633,8 +3583,6 @@ asking242:
 	VCVTPH2PS   -16(R12)(R8*1), Y10
 	VFMADD231PS Y10, Y9, Y8
 	ADDQ        $+32, R8
-	CMPQ        R8, DI
-	JG          over241
 	CMPQ        R8, $0x00000200
 	JLE         asking242
 
@@ -3660,10 +3608,8 @@ loop243:
 	ADDQ        $+32, R8
 	CMPQ        R8, DI
 	JLE         loop243
-
-over241:
-	SUBQ $+32, R8
-	JMP  summed235
+	SUBQ        $+32, R8
+	JMP         summed235
 
 ready234:
 	VPXOR Y1, Y1, Y1
@@ -4028,8 +3974,6 @@ quarters262:
 	VPXOR Y8, Y8, Y8
 	VPXOR Y9, Y9, Y9
 	MOVQ  $0x00000040, R8
-	CMPQ  R8, DI
-	JG    over270
 
 asking271:
 	VMOVUPS    -64(AX)(R8*1), Y10
@@ -4071,8 +4015,6 @@ asking271:
 	VPAND      Y1, Y11, Y11
 	VADDPS     Y11, Y9, Y9
 	ADDQ       $+64, R8
-	CMPQ       R8, DI
-	JG         over270
 	CMPQ       R8, $0x00000200
 	JLE        asking271
 
@@ -4114,10 +4056,8 @@ loop272:
 	ADDQ    $+64, R8
 	CMPQ    R8, DI
 	JLE     loop272
-
-over270:
-	SUBQ $+64, R8
-	JMP  summed264
+	SUBQ    $+64, R8
+	JMP     summed264
 
 ready263:
 	VPXOR Y2, Y2, Y2

@@ -315,19 +315,15 @@ none8:
 tail9:
 	ADDQ          $0x10, CX
 	JZ            done10
-	XORQ          R8, R8
-	BTSQ          CX, R8
-	DECQ          R8
-	KMOVW         R8, K2
+	XORQ          DI, DI
+	BTSQ          CX, DI
+	DECQ          DI
+	KMOVW         DI, K2
 	VMOVUPS.Z     (AX)(SI*4), K2, Z3
 	VCMPPS        $0x11, Z0, Z3, K2, K1
 	KMOVW         K1, DI
 	VPCOMPRESSD.Z Z1, K1, Z3
 	POPCNTL       DI, DI
-	XORQ          R8, R8
-	BTSQ          DI, R8
-	DECQ          R8
-	KMOVW         R8, K2
 	VMOVDQU32     Z3, K2, (DX)(BX*4)
 	ADDQ          DI, BX
 

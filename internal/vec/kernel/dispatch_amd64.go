@@ -80,6 +80,7 @@ func halfDot(query []float32, rows []uint16, ids []uint32, out []float32) {
 		halfDotAVX512(&query[0], &rows[0], unsafe.SliceData(ids), len(out), 2*len(query), &out[0])
 	}
 }
+
 func dotU8(query []int8, codes []byte, ids []uint32, out []int32) {
 	switch {
 	case len(out) == 0:

@@ -50,7 +50,7 @@ func bytesOf(k *kernel) {
 		k.add = func(k *kernel, q []reg.VecVirtual, at operand.Mem, _ bool, sum reg.VecVirtual) {
 			c := k.vec()
 			k.g.VMOVDQU64(at, c)
-			k.g.raw("VPDPBUSD", q[0], c, sum)
+			k.g.raw("AVX512VNNI", "VPDPBUSD", q[0], c, sum)
 		}
 		return
 	}
@@ -111,7 +111,7 @@ func halfBytesOf(k *kernel) {
 			k.g.VBROADCASTI64X4(at, c)
 			k.g.VPSRLVQ(k.consts["shift"], c, c)
 			k.g.VPERMB(k.consts["levels"], c, c)
-			k.g.raw("VPDPBUSD", q[0], c, sum)
+			k.g.raw("AVX512VNNI", "VPDPBUSD", q[0], c, sum)
 		}
 		return
 	}

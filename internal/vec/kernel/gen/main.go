@@ -8,11 +8,15 @@
 package main
 
 import (
+	"fmt"
 	"log"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 
 	"github.com/mmcloughlin/avo/build"
+	"github.com/mmcloughlin/avo/ir"
 	"github.com/mmcloughlin/avo/pass"
 	"github.com/mmcloughlin/avo/printer"
 )
@@ -47,6 +51,11 @@ func main() {
 		if err := pass.Compile.Execute(f); err != nil {
 			log.Fatalf("%s: %v", s.name, err)
 		}
+		for _, fn := range f.Functions() {
+			if err := withinLevel(fn); err != nil {
+				log.Fatalf("%s: %v", s.name, err)
+			}
+		}
 		cfg := printer.Config{Name: "internal/vec/kernel/gen", Pkg: "kernel"}
 		for name, p := range map[string]printer.Printer{s.name + "_amd64.s": printer.NewGoAsm(cfg), s.name + "_amd64.go": printer.NewStubs(cfg)} {
 			text, err := p.Print(f)
@@ -58,4 +67,24 @@ func main() {
 			}
 		}
 	}
+}
+
+// sets are the extensions that a level of package kernel promises, by the end of a function's name.
+var sets = map[string][]string{
+	"AVX2":   {"AVX", "AVX2", "FMA3", "F16C", "BMI", "POPCNT", "MMX+"},
+	"AVX512": {"AVX512F", "AVX512BW", "AVX512DQ", "AVX512VL", "AVX512VBMI", "AVX512VNNI", "AVX512VPOPCNTDQ"},
+}
+
+// withinLevel fails where a function needs more than the level in its name has.
+func withinLevel(fn *ir.Function) error {
+	allowed := sets["AVX2"]
+	if strings.HasSuffix(fn.Name, "AVX512") {
+		allowed = append(slices.Clone(allowed), sets["AVX512"]...)
+	}
+	for _, isa := range fn.ISA {
+		if !slices.Contains(allowed, isa) {
+			return fmt.Errorf("%s needs %s", fn.Name, isa)
+		}
+	}
+	return nil
 }

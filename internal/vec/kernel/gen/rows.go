@@ -78,10 +78,10 @@ func (k *kernel) vec() reg.VecVirtual {
 	return k.g.YMM()
 }
 
-// raw emits an instruction that avo has not.
-func (g *gen) raw(opcode string, ops ...operand.Op) {
+// raw emits an instruction that avo has not, of the extension given.
+func (g *gen) raw(isa, opcode string, ops ...operand.Op) {
 	last := ops[len(ops)-1]
-	g.Instruction(&ir.Instruction{Opcode: opcode, Operands: ops, Inputs: ops, Outputs: []operand.Op{last}})
+	g.Instruction(&ir.Instruction{Opcode: opcode, Operands: ops, Inputs: ops, Outputs: []operand.Op{last}, ISA: []string{isa}})
 }
 
 func (g *gen) param(name string) operand.Mem {
@@ -270,16 +270,16 @@ func (k *kernel) body(query, end, off reg.GPVirtual, r []reg.GPVirtual, sums [][
 		g.ADDQ(operand.I32(int32(step)), off)
 	}
 	g.MOVQ(operand.U32(uint32(step)), off)
-	g.CMPQ(off, end)
-	g.JG(operand.LabelRef(over))
 	if p != nil {
+		// Such rows have at least ahead bytes, so the end is not near.
 		loop := g.label("asking")
 		g.Label(loop)
 		chunks(p)
-		g.CMPQ(off, end)
-		g.JG(operand.LabelRef(over))
 		g.CMPQ(off, operand.U32(aheadEnd))
 		g.JLE(operand.LabelRef(loop))
+	} else {
+		g.CMPQ(off, end)
+		g.JG(operand.LabelRef(over))
 	}
 	loop := g.label("loop")
 	g.Label(loop)
@@ -339,9 +339,9 @@ func (k *kernel) finish(query, end, off reg.GPVirtual, r []reg.GPVirtual, sums [
 
 // zero clears a register; whatever was in it does not matter.
 func (k *kernel) zero(v reg.VecVirtual) {
-	opcode := "VPXORD" // all 32 registers can be named
+	opcode, isa := "VPXORD", "AVX512F" // all 32 registers can be named
 	if k.bytes == 32 {
-		opcode = "VPXOR"
+		opcode, isa = "VPXOR", "AVX2"
 	}
-	k.g.Instruction(&ir.Instruction{Opcode: opcode, Operands: []operand.Op{v, v, v}, Outputs: []operand.Op{v}})
+	k.g.Instruction(&ir.Instruction{Opcode: opcode, Operands: []operand.Op{v, v, v}, Outputs: []operand.Op{v}, ISA: []string{isa}})
 }

@@ -153,8 +153,8 @@ func (g *gen) selectFunction(lv level) (values, n, out, found, at reg.GPVirtual)
 // The predicate of VCMPPS: less, and false where something is not a number.
 const lessThan = 17
 
-// selectAVX512 compresses in a register and stores all of it: the store never reaches beyond the place of the last value
-// looked at. A compressing store to memory is slow on Zen 4.
+// selectAVX512 compresses in a register and stores all of it, at the end as many as values are left: the store never reaches
+// beyond the place of the last value looked at. A compressing store to memory is slow on Zen 4.
 func selectAVX512(g *gen) {
 	values, n, out, found, at := g.selectFunction(avx512)
 	bound, place, step := g.ZMM(), g.ZMM(), g.ZMM()
@@ -195,8 +195,6 @@ func selectAVX512(g *gen) {
 	g.KMOVW(reg.K1, mask)
 	g.VPCOMPRESSD_Z(place, reg.K1, packed)
 	g.POPCNTL(mask, mask)
-	g.lowBits(mask.As64(), ones)
-	g.KMOVW(ones.As32(), reg.K2)
 	g.VMOVDQU32(packed, reg.K2, mem(out, found, 4, 0))
 	g.ADDQ(mask.As64(), found)
 	g.Label(done)
