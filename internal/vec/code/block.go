@@ -39,21 +39,21 @@ func (c *Coder) FromBlock(row, block []byte, r int) {
 // TableBytes is the number of bytes of the tables of a query of Bit1.
 func (c *Coder) TableBytes() int { return 4 * c.padded }
 
-// Tables fills the tables of kernel.ScanBlock, for a query of Bit1 that was made of floats: the inner product of the vector
-// with a row of the block is about scale times what the block gives for it, plus bias.
-func (q *Query) Tables(tables []byte) (scale, bias float32) {
-	c := q.c
-	if c.kind != Bit1 || len(tables) != c.TableBytes() || len(q.floats) != c.dim {
-		panic(fmt.Sprintf("code: tables of %d bytes for a query of %s", len(tables), c.kind))
+// Tables fills the tables of kernel.ScanBlock, for a rotated vector of dim elements: its inner product with a row of the
+// block is about scale times what the block gives for it, plus bias.
+func (c *Coder) Tables(rotated []float32, tables []byte) (scale, bias float32) {
+	if c.kind != Bit1 || len(tables) != c.TableBytes() || len(rotated) != c.dim {
+		panic(fmt.Sprintf("code: tables of %d bytes for a vector of %d and %s", len(tables), len(rotated), c.kind))
 	}
 	clear(tables)
-	if _, some := square(q.floats); !some {
+	norm, some := square(rotated)
+	if !some {
 		return 0, 0
 	}
 	// A table holds the sums of |x| of those of four elements whose sign is that of the bit. The largest sum is 255 at most,
 	// also when each element was rounded up.
 	var most float32
-	x := q.floats
+	x := rotated
 	for ; len(x) >= 4; x = x[4:] {
 		most = max(most, abs(x[0])+abs(x[1])+abs(x[2])+abs(x[3]))
 	}
@@ -64,9 +64,9 @@ func (q *Query) Tables(tables []byte) (scale, bias float32) {
 	step := 253 / max(most, rest)
 	var product float32 // of the vector with what was rounded
 	var all int32
-	for i := 0; i < len(q.floats); i += 4 {
+	for i := 0; i < len(rotated); i += 4 {
 		var lo, hi uint64
-		for b, v := range q.floats[i:min(i+4, len(q.floats))] {
+		for b, v := range rotated[i:min(i+4, len(rotated))] {
 			a := abs(v)
 			k := int32(a*step + 0.5)
 			all += k
@@ -83,7 +83,7 @@ func (q *Query) Tables(tables []byte) (scale, bias float32) {
 		binary.LittleEndian.PutUint64(tables[4*i+8:], hi)
 	}
 	// <x, s> is twice the sum of those whose signs agree, less the sum of all.
-	unit := finite(float64(q.norm) / float64(product))
+	unit := finite(float64(norm) / float64(product))
 	return 2 * unit, -unit * float32(all)
 }
 

@@ -150,18 +150,8 @@ func (c *Coder) Pack(rotated []float32, row []byte) Factor {
 // square is the squared length, and whether the vector can be packed: its squared length is neither zero nor beyond
 // float32. Where it is beyond, or not a number, it is the largest float32.
 func square(x []float32) (norm float32, some bool) {
-	var s0, s1 float64
-	i := 0
-	for ; i < len(x)-1; i += 2 {
-		a, b := float64(x[i]), float64(x[i+1])
-		s0 += a * a
-		s1 += b * b
-	}
-	if i < len(x) {
-		s0 += float64(x[i]) * float64(x[i])
-	}
-	if sum := s0 + s1; sum < math.MaxFloat32 {
-		norm = float32(sum)
+	if n := vec.Norm(x); n*n < math.MaxFloat32 {
+		norm = float32(n * n)
 		return norm, norm > 0
 	}
 	return math.MaxFloat32, false

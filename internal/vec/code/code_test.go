@@ -279,6 +279,53 @@ func normalise(x []float32) {
 	}
 }
 
+// TestRefine: a refined query errs by what the rows lost only.
+func TestRefine(t *testing.T) {
+	rng := rand.New(rand.NewPCG(15, 16))
+	for _, kind := range []code.Kind{code.TQ8, code.TQ4} {
+		for _, dim := range []int{3, 100, 768} {
+			c := coder(t, kind, vec.MetricDot, dim, 1)
+			const n = 300 // more than one batch
+			rows, _ := pack(c, normal(rng, n*dim))
+			query := normal(rng, dim)
+			q := c.Query(query)
+			plain, fine, at, bits := make([]float32, n), make([]float32, n), make([]float32, n), make([]float32, dim)
+			q.Products(rows, plain)
+			q.Refine()
+			q.Products(rows, fine)
+			ids := make([]uint32, n)
+			for i := range ids {
+				ids[i] = uint32(n - 1 - i)
+			}
+			q.ProductsAt(rows, ids, at)
+			c.Rotate(query, query)
+			var before, after float64
+			for i := range n {
+				c.Unpack(bits, rows[i*c.RowBytes():][:c.RowBytes()])
+				want := vec.Dot(query, bits)
+				before += math.Abs(float64(plain[i] - want))
+				after += math.Abs(float64(fine[i] - want))
+				if at[n-1-i] != fine[i] {
+					t.Fatalf("%s, dim %d: products %v and %v", kind, dim, at[n-1-i], fine[i])
+				}
+			}
+			if after*50 > before {
+				t.Errorf("%s, dim %d: errors of %v, refined %v", kind, dim, before/n, after/n)
+			}
+			// Used again, it is as it was.
+			c.QueryRotatedInto(q, query)
+			if q.Products(rows, fine); !slices.Equal(fine, plain) {
+				t.Errorf("%s, dim %d: a query stays refined", kind, dim)
+			}
+		}
+	}
+	c := coder(t, code.TQ8, vec.MetricDot, 3, 1)
+	q := c.Query(make([]float32, 3))
+	if q.Refine(); q.Norm() != 0 {
+		t.Error("a zero query is refined")
+	}
+}
+
 // TestExtremes: no NaN and no panic for zeros, tiny and huge numbers and what is not finite.
 func TestExtremes(t *testing.T) {
 	inf, nan := float32(math.Inf(1)), float32(math.NaN())
@@ -310,7 +357,11 @@ func TestExtremes(t *testing.T) {
 					}
 				}
 				if kind == code.Bit1 {
-					c.Query(rows[:dim]).Tables(make([]byte, c.TableBytes()))
+					for i := range factors {
+						if scale, bias := c.Tables(rows[i*dim:][:dim], make([]byte, c.TableBytes())); scale != scale || bias != bias {
+							t.Fatalf("tables with scale %v and bias %v", scale, bias)
+						}
+					}
 				}
 			}
 		}
@@ -359,13 +410,12 @@ func TestBlocks(t *testing.T) {
 				}
 			}
 			query := normal(rng, dim)
-			q := c.Query(query)
 			tables := make([]byte, c.TableBytes())
-			scale, bias := q.Tables(tables)
-			var sums [kernel.BlockRows]uint32
-			kernel.ScanBlock(tables, block, &sums)
 			turned, bits := make([]float32, dim), make([]float32, dim)
 			c.Rotate(turned, query)
+			scale, bias := c.Tables(turned, tables)
+			var sums [kernel.BlockRows]uint32
+			kernel.ScanBlock(tables, block, &sums)
 			for i := range n {
 				c.Unpack(bits, rows[i*len(row):][:len(row)])
 				want := vec.Dot(turned, bits)

@@ -40,18 +40,20 @@ var cells = func() (c [192]uint8) {
 	return c
 }()
 
-// largest is the largest absolute value.
+// largest is the largest absolute value of numbers: without their signs, bits are in the order of floats.
 func largest(x []float32) float32 {
-	var m0, m1 float32
+	var m0, m1, m2, m3 uint32
 	i := 0
-	for ; i < len(x)-1; i += 2 {
-		m0 = max(m0, abs(x[i]))
-		m1 = max(m1, abs(x[i+1]))
+	for ; i < len(x)-3; i += 4 {
+		m0 = max(m0, math.Float32bits(x[i])<<1)
+		m1 = max(m1, math.Float32bits(x[i+1])<<1)
+		m2 = max(m2, math.Float32bits(x[i+2])<<1)
+		m3 = max(m3, math.Float32bits(x[i+3])<<1)
 	}
-	if i < len(x) {
-		m0 = max(m0, abs(x[i]))
+	for ; i < len(x); i++ {
+		m0 = max(m0, math.Float32bits(x[i])<<1)
 	}
-	return max(m0, m1)
+	return math.Float32frombits(max(m0, m1, m2, m3) >> 1)
 }
 
 func abs(x float32) float32 { return math.Float32frombits(math.Float32bits(x) &^ (1 << 31)) }

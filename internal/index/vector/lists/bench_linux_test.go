@@ -73,63 +73,88 @@ func benchmark(b *testing.B, n, dim int) {
 		})
 		truth[i] = ids[:10]
 	}
-	b.Logf("brute force: %.0f queries/s", queries/brute.Seconds())
+	fmt.Printf("%d x %d: brute force %.0f queries/s\n", n, dim, queries/brute.Seconds())
 	for _, c := range []struct {
 		name         string
 		scan, rerank code.Kind
 	}{{"bit+byte", code.Bit1, code.TQ8}, {"bit+float", code.Bit1, code.Float32}, {"4+float", code.TQ4, code.Float32}, {"byte", code.TQ8, code.TQ8}, {"float", code.Float32, code.Float32}} {
-		o := lists.Options{Metric: vec.MetricL2, Dim: dim, Code: c.scan, Rerank: c.rerank, Seed: 1}
-		begin := cpu(ofProcess)
-		artifact, stats := build(b, o, of)
-		took := cpu(ofProcess) - begin
-		x := open(b, artifact, true)
-		b.Logf("%s: built in %.2f s of CPU, %d lists up to %d rows, %.1f MB; defaults probe %d, rerank %d, measured %.3f", c.name,
-			took.Seconds(), stats.Lists, stats.Largest, float64(len(artifact))/1e6, stats.Probes, stats.Rerank, stats.Recall)
-		run := func(p lists.Params) (recall, qps float64, work lists.Work) {
-			found := 0
-			for i := range queries {
-				hits, w, err := x.Search(b.Context(), query(i), p)
-				if err != nil {
+		b.Run(c.name, func(b *testing.B) {
+			runtime.LockOSThread()
+			defer runtime.UnlockOSThread()
+			o := lists.Options{Metric: vec.MetricL2, Dim: dim, Code: c.scan, Rerank: c.rerank, Seed: 1, Memory: 4 << 30}
+			begin := cpu(ofProcess)
+			artifact, stats := build(b, o, of)
+			took := cpu(ofProcess) - begin
+			x := open(b, artifact, true)
+			fmt.Printf("%s: built in %.2f s of CPU, %d lists up to %d rows, %.1f MB; defaults probe %d, rerank %d, measured %.3f\n", c.name,
+				took.Seconds(), stats.Lists, stats.Largest, float64(len(artifact))/1e6, stats.Probes, stats.Rerank, stats.Recall)
+			run := func(p lists.Params) (recall, qps float64, work lists.Work) {
+				found := 0
+				for i := range queries {
+					hits, w, err := x.Search(b.Context(), query(i), p)
+					if err != nil {
+						b.Fatal(err)
+					}
+					work = w
+					for _, h := range hits {
+						if slices.Contains(truth[i], h.Pos) {
+							found++
+						}
+					}
+				}
+				var best time.Duration
+				for range 3 {
+					begin := cpu(ofThread)
+					for i := range queries {
+						x.Search(b.Context(), query(i), p)
+					}
+					if took := cpu(ofThread) - begin; best == 0 || took < best {
+						best = took
+					}
+				}
+				return float64(found) / (10 * queries), queries / best.Seconds(), work
+			}
+			recall, qps, work := run(lists.Params{K: 10})
+			fmt.Printf("%s: defaults: recall %.3f, %.0f queries/s, %+v\n", c.name, recall, qps, work)
+			probes, rerank := x.Tuning(10, 0.99)
+			recall, qps, _ = run(lists.Params{K: 10, Probes: probes, Rerank: rerank})
+			fmt.Printf("%s: tuned for 0.99 (%d, %d): recall %.3f, %.0f queries/s\n", c.name, probes, rerank, recall, qps)
+			for _, target := range []float64{0.95, 0.99} {
+				best, at := 0.0, ""
+				for _, p := range []int{2, 3, 4, 5, 6, 8, 10, 12, 15, 20, 28, 40} {
+					for _, r := range []int{10, 15, 20, 30, 40, 60, 80, 110, 150} {
+						recall, qps, _ := run(lists.Params{K: 10, Probes: p, Rerank: r})
+						if recall >= target && qps > best {
+							best, at = qps, fmt.Sprintf("%d probes, %d candidates, recall %.3f", p, r, recall)
+						}
+						if recall >= target || c.scan == code.Float32 || c.scan == c.rerank {
+							break
+						}
+					}
+				}
+				fmt.Printf("%s: %.2f: %.0f queries/s (%.1f times brute force) with %s\n", c.name, target, best, best/(queries/brute.Seconds()), at)
+			}
+		})
+	}
+}
+
+// BenchmarkQuery is one search with defaults after another, for profiles.
+func BenchmarkQuery(b *testing.B) {
+	for _, dim := range []int{128, 768} {
+		b.Run(strconv.Itoa(dim), func(b *testing.B) {
+			g := newClusters(11, dim, 300)
+			of := dense(dim, g.draw(50000))
+			o := lists.Default(vec.MetricL2, dim)
+			artifact, _ := build(b, o, of)
+			x := open(b, artifact, true)
+			queries := g.draw(500)
+			i := 0
+			for b.Loop() {
+				if _, _, err := x.Search(b.Context(), queries[i%500*dim:][:dim], lists.Params{K: 10}); err != nil {
 					b.Fatal(err)
 				}
-				work = w
-				for _, h := range hits {
-					if slices.Contains(truth[i], h.Pos) {
-						found++
-					}
-				}
+				i++
 			}
-			var best time.Duration
-			for range 3 {
-				begin := cpu(ofThread)
-				for i := range queries {
-					x.Search(b.Context(), query(i), p)
-				}
-				if took := cpu(ofThread) - begin; best == 0 || took < best {
-					best = took
-				}
-			}
-			return float64(found) / (10 * queries), queries / best.Seconds(), work
-		}
-		recall, qps, work := run(lists.Params{K: 10})
-		b.Logf("%s: defaults: recall %.3f, %.0f queries/s, %+v", c.name, recall, qps, work)
-		probes, rerank := x.Tuning(10, 0.99)
-		recall, qps, _ = run(lists.Params{K: 10, Probes: probes, Rerank: rerank})
-		b.Logf("%s: tuned for 0.99 (%d, %d): recall %.3f, %.0f queries/s", c.name, probes, rerank, recall, qps)
-		for _, target := range []float64{0.95, 0.99} {
-			best, at := 0.0, ""
-			for _, p := range []int{2, 3, 4, 6, 8, 11, 15, 20, 28, 40, 56, 80} {
-				for _, r := range []int{10, 15, 20, 30, 40, 60, 80, 100, 150, 200} {
-					recall, qps, _ := run(lists.Params{K: 10, Probes: p, Rerank: r})
-					if recall >= target && qps > best {
-						best, at = qps, fmt.Sprintf("%d probes, %d candidates, recall %.3f", p, r, recall)
-					}
-					if recall >= target || c.scan == code.Float32 || c.scan == c.rerank {
-						break
-					}
-				}
-			}
-			b.Logf("%s: %.2f: %.0f queries/s (%.1f times brute force) with %s", c.name, target, best, best/(queries/brute.Seconds()), at)
-		}
+		})
 	}
 }

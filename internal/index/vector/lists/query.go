@@ -54,6 +54,8 @@ type query struct {
 	tables  []byte // Bit1
 	a, b    float32
 	rerank  code.Query
+	refined bool // rerank is
+	order   []uint64
 	route   code.Query
 	sums    [kernel.BlockRows]uint32
 	keys    []float32 // by list, about
@@ -62,9 +64,9 @@ type query struct {
 	chosen  []uint32
 	probes  []probe
 	parts   []part
-	visited []uint64
 	given   int // lists that next gave
-	best    best
+	best    top
+	found   []candidate
 	rows    []uint64 // a bit a place
 }
 
@@ -100,28 +102,26 @@ func (q *query) prepare(x *core, vector []float32) {
 		q.whole[i] = v + x.meanT[i]
 	}
 	q.mean = vec.Dot(q.vector, x.p.mean)
-	if x.p.code == code.Float32 {
+	switch x.p.code {
+	case code.Float32:
 		x.c.scan.QueryRotatedInto(&q.scan, q.vector)
-	} else {
+	case code.Bit1:
+		q.tables = grow(q.tables, x.c.scan.TableBytes())
+		q.a, q.b = x.c.scan.Tables(q.turned, q.tables)
+	default:
 		x.c.scan.QueryRotatedInto(&q.scan, q.turned)
 		if x.sure() {
 			q.scan.Refine()
 		}
 	}
-	if x.p.code == code.Bit1 {
-		q.tables = grow(q.tables, x.c.scan.TableBytes())
-		q.a, q.b = q.scan.Tables(q.tables)
-	}
+	q.refined = false
 	if x.c.rerank != nil {
 		if x.p.rerank == code.Float32 {
 			x.c.rerank.QueryRotatedInto(&q.rerank, q.vector)
 		} else {
 			x.c.rerank.QueryRotatedInto(&q.rerank, q.turned)
-			q.rerank.Refine()
 		}
 	}
-	q.visited = grow(q.visited, (x.p.lists+63)/64)
-	clear(q.visited)
 	q.probes, q.parts, q.given = q.probes[:0], q.parts[:0], 0
 }
 
@@ -134,7 +134,7 @@ func scale(x []float32, by float64) {
 // fewLists is the number of lists up to which all centroids are compared as floats.
 const fewLists = 48
 
-// rank fills keys: about the distances of all centroids.
+// rank fills keys: about the distances of all centroids. Those of lists that were given become infinite.
 func (q *query) rank() {
 	x := q.x
 	n := x.p.lists
@@ -145,18 +145,34 @@ func (q *query) rank() {
 			q.ids[l] = uint32(l)
 		}
 		q.exactKeys(q.ids, q.keys)
+		for l, key := range q.keys {
+			q.keys[l] = within32(key)
+		}
 		return
 	}
-	x.c.route.QueryRotatedInto(&q.route, q.turned)
-	q.route.Products(x.routes, q.keys)
+	route := &q.route
+	if x.c.rerank != nil && x.p.rerank == code.TQ8 && !q.refined {
+		route = &q.rerank // it would be the same
+	} else {
+		x.c.route.QueryRotatedInto(route, q.turned)
+	}
+	route.Products(x.routes, q.keys)
 	k := float32(2)
 	if x.p.metric == vec.MetricDot {
 		k = 1
 	}
 	scales, adds := x.scales[:n], x.adds[:n]
 	for l, p := range q.keys {
-		q.keys[l] = adds[l] - k*p*scales[l]
+		q.keys[l] = within32(adds[l] - k*p*scales[l])
 	}
+}
+
+// within32 is below infinity, also for what is not a number.
+func within32(v float32) float32 {
+	if v < math.MaxFloat32 {
+		return v
+	}
+	return math.MaxFloat32
 }
 
 // exactKeys are what lists are ranked by: the squared distance from the centroid, for Dot the negative inner product with
@@ -186,16 +202,15 @@ func (q *query) next(want int) []probe {
 	}
 	// Keys are rounded: a few more lists than are wanted are compared as floats.
 	some := min(want+want/4+8, n-q.given)
-	q.ids = q.ids[:0]
-	for l := range n {
-		if q.visited[l>>6]>>(l&63)&1 == 0 {
-			q.ids = append(q.ids, uint32(l))
-		}
+	q.values = append(q.values[:0], q.keys...)
+	bound := inf
+	if some < n-q.given {
+		least(q.values, some)
+		bound = math.Nextafter32(slices.Max(q.values[:some]), inf)
 	}
-	if some < len(q.ids) {
-		nearest(q.ids, some, func(a, b uint32) bool { return q.keys[a] < q.keys[b] || q.keys[a] == q.keys[b] && a < b })
-		q.ids = q.ids[:some]
-	}
+	q.ids = grow(q.ids, n)
+	q.ids = q.ids[:kernel.Select(q.keys, bound, q.ids)]
+	some = len(q.ids) // of equal ones all
 	q.values = grow(q.values, some)
 	q.exactKeys(q.ids, q.values)
 	from := len(q.probes)
@@ -211,11 +226,12 @@ func (q *query) next(want int) []probe {
 		}
 		return int(a.list) - int(b.list)
 	})
+	want = min(want, some)
 	q.probes = q.probes[:from+want]
 	q.given += want
 	q.bases(q.probes[from:])
 	for _, p := range q.probes[from:] {
-		q.visited[p.list>>6] |= 1 << (p.list & 63)
+		q.keys[p.list] = inf // it is given
 	}
 	return q.probes[from:]
 }
@@ -289,10 +305,10 @@ func (q *query) block(p *part, i int, base float32, out *[kernel.BlockRows]float
 	l := &q.x.layout
 	at := i * (l.codeBytes + blockFactors)
 	kernel.ScanBlock(q.tables, p.bytes[at:][:l.codeBytes], &q.sums)
-	f := p.floats[(at+l.codeBytes)/4:][:2*kernel.BlockRows]
-	scales, adds := f[:kernel.BlockRows], f[kernel.BlockRows:]
-	for j, s := range q.sums {
-		out[j] = base + adds[j] - scales[j]*(q.a*float32(int32(s))+q.b)
+	f := (*[2 * kernel.BlockRows]float32)(p.floats[(at+l.codeBytes)/4:])
+	a, b := q.a, q.b
+	for j, s := range &q.sums {
+		out[j] = base + f[kernel.BlockRows+j] - f[j]*(a*float32(int32(s))+b)
 	}
 }
 
@@ -321,8 +337,8 @@ func (q *query) settle(d float32) float32 {
 		return math.MaxFloat32
 	}
 	d *= q.back
-	if d < 0 && q.x.p.metric != vec.MetricDot {
-		return 0
+	if d == 0 || d < 0 && q.x.p.metric != vec.MetricDot {
+		return 0 // without a sign
 	}
 	return d
 }

@@ -287,7 +287,7 @@ func (s *search) list(i int, most float32) {
 		}
 		for _, j := range q.chosen[:kernel.Select(out, min(q.best.bound, most), q.chosen)] {
 			if int(j) < n && (positions == nil || allowed[j>>6]>>(j&63)&1 != 0) {
-				q.best.add(candidate{d: out[j], place: first + uint32(from) + j, probe: uint32(i)})
+				q.best.add(out[j], first+uint32(from)+j)
 			}
 		}
 	}
@@ -312,27 +312,65 @@ func (s *search) mask(positions []uint32, mask []uint64) int {
 // finish compares the candidates again and makes hits of them.
 func (s *search) finish(ctx context.Context) ([]Hit, error) {
 	q, x := s.q, s.Index
-	items := q.best.items
+	items := s.candidates()
 	if !s.sure() {
-		slices.SortFunc(items, func(a, b candidate) int { return cmp.Compare(a.place, b.place) })
 		if err := s.again(ctx, items); err != nil {
 			return nil, err
 		}
 	}
-	hits := make([]Hit, 0, len(items))
+	// Hits as numbers: the order of their bits is that of distances, then of positions.
+	order := q.order[:0]
 	for _, c := range items {
-		part := &q.parts[c.probe]
-		pos := x.layout.positions(part)[c.place-x.first[q.probes[c.probe].list]]
-		hits = append(hits, Hit{Pos: pos, Distance: q.settle(c.d)})
+		d := q.settle(c.d)
+		if s.p.Within != 0 && !(d < s.p.Within) {
+			continue
+		}
+		pos := x.layout.positions(&q.parts[c.probe])[c.place-x.first[q.probes[c.probe].list]]
+		order = append(order, uint64(ascending(d))<<32|uint64(pos))
 	}
-	return s.sorted(hits), nil
+	q.order = order
+	if s.p.K > 0 && len(order) > s.p.K {
+		least(order, s.p.K)
+		order = order[:s.p.K]
+	}
+	slices.Sort(order)
+	hits := make([]Hit, len(order))
+	for i, o := range order {
+		hits[i] = Hit{Pos: uint32(o), Distance: estimate(o)}
+	}
+	return hits, nil
 }
 
-// sorted gives the hits that are asked for.
-func (s *search) sorted(hits []Hit) []Hit {
-	if s.p.Within != 0 {
-		hits = slices.DeleteFunc(hits, func(h Hit) bool { return !(h.Distance < s.p.Within) })
+// candidates takes the best, by place, with the probe that each is of.
+func (s *search) candidates() []candidate {
+	q := s.q
+	for i, item := range q.best.items {
+		q.best.items[i] = item<<32 | item>>32
 	}
+	slices.Sort(q.best.items)
+	q.found = q.found[:0]
+	for _, item := range q.best.items {
+		q.found = append(q.found, candidate{d: estimate(item << 32), place: uint32(item >> 32)})
+	}
+	q.best.items = q.best.items[:0]
+	order := grow(q.ids, len(q.probes))
+	q.ids = order
+	for i := range order {
+		order[i] = uint32(i)
+	}
+	slices.SortFunc(order, func(a, b uint32) int { return cmp.Compare(q.probes[a].list, q.probes[b].list) })
+	at := 0
+	for i := range q.found {
+		for q.found[i].place >= s.first[q.probes[order[at]].list+1] {
+			at++
+		}
+		q.found[i].probe = order[at]
+	}
+	return q.found
+}
+
+// sorted puts hits in order, K at most.
+func (s *search) sorted(hits []Hit) []Hit {
 	slices.SortFunc(hits, compareHits)
 	if s.p.K > 0 && len(hits) > s.p.K {
 		hits = hits[:s.p.K]
@@ -367,6 +405,10 @@ func (s *search) again(ctx context.Context, items []candidate) error {
 		for i := range items {
 			q.ids[i] = uint32(i)
 		}
+	}
+	if !q.refined {
+		q.rerank.Refine() // of floats nothing is lost
+		q.refined = true
 	}
 	if !x.layout.rerankFactors {
 		q.rerank.DistancesAt(rows, nil, q.ids[:n], values)

@@ -45,14 +45,14 @@ const (
 
 func newTrial(x *build, rng *rand.Rand) *trial {
 	n := min(max(trialDistances/x.rows, trialLeast), trialQueries, x.rows)
-	n = max(min(n, x.memory/64/int64(4*x.o.Dim)), 1)
+	n = max(min(n, x.memory/64/int64(4*x.o.Dim), x.memory/32/12/1024), 1)
 	t := &trial{x: x, queries: make([]float32, n*int64(x.o.Dim)), positions: make([]uint32, n), truth: make([]best, n)}
 	for i := range n {
 		from, to := i*x.rows/n, (i+1)*x.rows/n
 		t.ordinals = append(t.ordinals, from+rng.Int64N(to-from))
 		t.truth[i].begin(manyNeighbours)
 	}
-	t.budget = int(max(min(x.memory/32/12/n, 4096), 128))
+	t.budget = int(min(x.memory/32/12/n, 4096))
 	return t
 }
 
@@ -142,8 +142,8 @@ func (t *trial) begin(x *build, lists []final, centroids []float32) {
 	}
 	for k, size := range [2]int{fewNeighbours, manyNeighbours} {
 		for j, share := range [2]float64{0.95, 0.99} {
-			// Some of what may be lost is left for the estimates.
-			p := t.probes(size, share+(1-share)*0.4)
+			// Some of what may be lost is left for the estimates, and some for queries that are not like rows.
+			p := t.probes(size, share+(1-share)*0.6)
 			x.p.tuning[k][j].probes = uint32(p)
 			for i := range t.wanted {
 				t.wanted[i] = max(t.wanted[i], uint32(p))
@@ -219,7 +219,7 @@ func (t *trial) tune(p *params, stats *Stats) {
 			e.rerank = uint32(min(size, int(p.rows)))
 			found, all := t.found(size, int(e.probes))
 			if !t.core.sure() {
-				want := int(math.Ceil((share + (1-share)*0.2) * float64(all)))
+				want := int(math.Ceil((share + (1-share)*0.4) * float64(all)))
 				sum := 0
 				for r, n := range found {
 					if sum += n; sum >= want || r == len(found)-1 {
