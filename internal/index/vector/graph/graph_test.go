@@ -469,3 +469,33 @@ func TestRange(t *testing.T) {
 		}
 	}
 }
+
+// TestHugeVectors has distances that are infinite, or no number: hits are still as many as there are rows.
+func TestHugeVectors(t *testing.T) {
+	for _, metric := range []vec.Metric{vec.MetricL2, vec.MetricDot, vec.MetricCosine, vec.MetricL1} {
+		for _, kind := range []code.Kind{code.Float32, code.TQ8} {
+			if metric == vec.MetricL1 && kind != code.Float32 {
+				continue
+			}
+			for _, dim := range []int{4, 256} {
+				d := mixture(12, metric, 400, dim, 2)
+				for i := range d.rows {
+					if i%3 > 0 {
+						d.rows[i] *= 1e38 / 2
+					} else {
+						d.rows[i] *= 1e-38
+					}
+				}
+				x := d.build(t, graph.Options{Code: kind, Floats: true, EfConstruction: 40})
+				for _, way := range []string{"", graph.StrategyGraph, graph.StrategyTwoHop} {
+					for _, q := range d.queries {
+						hits, _, err := x.Force(way).Search(context.Background(), q, graph.Params{K: 400})
+						if err != nil || len(hits) != 400 {
+							t.Errorf("%s, %s, %d, %q: %d hits, %v", metric, kind, dim, way, len(hits), err)
+						}
+					}
+				}
+			}
+		}
+	}
+}

@@ -102,6 +102,9 @@ func (t *net) list(node uint32, level int) (*lists, int) {
 	return &t.upper, int(t.upAt[node]) + level - 1
 }
 
+// alone is how many nodes are inserted by one worker: of those that are inserted at once, none finds another.
+const alone = 256
+
 // build inserts all nodes in an order drawn from the seed. Workers take the next node that nobody took.
 func (t *net) build(ctx context.Context) error {
 	order := make([]uint32, t.n)
@@ -114,16 +117,23 @@ func (t *net) build(ctx context.Context) error {
 	var stop atomic.Bool
 	var telling sync.Mutex
 	var wait sync.WaitGroup
-	for range min(t.opt.Workers, max(t.n, 1)) {
+	first := newWorker(t)
+	for ; taken.Load() < min(alone, int64(t.n)); t.inserted.Add(1) {
+		first.insert(order[taken.Add(1)-1])
+	}
+	for k := range t.opt.Workers {
 		wait.Go(func() {
-			w := newWorker(t)
+			w := first
+			if k > 0 {
+				w = newWorker(t)
+			}
 			for {
 				i := taken.Add(1) - 1
 				if i >= int64(t.n) || stop.Load() {
 					return
 				}
 				w.insert(order[i])
-				if done := t.inserted.Add(1); done%256 == 0 || done == int64(t.n) {
+				if done := t.inserted.Add(1); done%64 == 0 || done == int64(t.n) {
 					if ctx.Err() != nil {
 						stop.Store(true)
 					}

@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"math"
 	"runtime"
+	"slices"
 
 	"github.com/overlakedb/overlake/internal/errs"
 	"github.com/overlakedb/overlake/internal/index/vector/section"
@@ -182,6 +183,8 @@ func (x *Index) parse(b []byte) (rows, upper, upRows int, err error) {
 		Recall95: math.Float32frombits(le.Uint32(b[68:])), Recall99: math.Float32frombits(le.Uint32(b[72:])), Distances: int(le.Uint32(b[76:]))}
 	o := Options{Metric: x.metric, Dim: x.dim, M: x.m, EfConstruction: x.ef, Code: x.kind}
 	switch {
+	case slices.ContainsFunc(b[80:], func(v byte) bool { return v != 0 }) || le.Uint32(b[44:]) != 0:
+		err = corrupt("parameters beyond those known")
 	case o.check() != nil || x.m == 0 || x.ef == 0 || b[6] > 1 || b[7] != 0 || b[6] == 1 && x.kind == code.Float32:
 		err = corrupt("parameters beyond their range")
 	case x.n > rows || rows > maxRows || upper > x.n || upRows < upper || upRows > upper*maxLevel || x.top > maxLevel:

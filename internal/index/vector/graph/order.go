@@ -1,7 +1,7 @@
 package graph
 
 // cluster is how many nodes are numbered around one before the next begins.
-const cluster = 256
+const cluster = 1024
 
 // order numbers the nodes anew, so that nodes which a walk visits together lie together in memory: breadth first around a
 // node until a cluster is full, then around a node at its edge. The result is the old number of each node.

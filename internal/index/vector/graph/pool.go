@@ -25,10 +25,11 @@ func (p *pool) reset(size int) {
 
 func (p *pool) full() bool { return len(p.c) == p.size }
 
-// worst is the distance that a node must be below to enter.
+// worst is the distance that keeps a node out if its own is not below; while there is room NaN, which keeps out none, not
+// even those infinitely far.
 func (p *pool) worst() float32 {
 	if len(p.c) < p.size {
-		return inf
+		return nan
 	}
 	return p.c[len(p.c)-1].dist
 }

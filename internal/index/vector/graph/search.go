@@ -206,7 +206,7 @@ func (x *Index) walk(ctx context.Context, s *scratch, p *Params, f *filter, way 
 		return nil, false, err
 	}
 	hits = x.hits(s, p, f, x.exact != nil)
-	return hits, p.Within != 0 || len(hits) >= min(p.K, int(f.count)), nil
+	return hits, p.Within != 0 || len(hits) >= p.K, nil
 }
 
 // descend goes down to level 0 and gives a near node there.
@@ -363,6 +363,9 @@ func (x *Index) filtered(ctx context.Context, s *scratch, near candidate, ef int
 			}
 			s.ids = ids[:cap(ids)]
 		}
+		if len(s.edge) > 0 {
+			kernel.Prefetch(x.row(s.edge[0].node))
+		}
 		if len(ids) > len(s.dists) {
 			s.dists = make([]float32, cap(s.ids))
 		}
@@ -415,9 +418,12 @@ func (s *scratch) again(floats *space, q *code.Query, c []candidate, k, most int
 				s.ids[i] = o.node &^ expanded
 			}
 			floats.at(q, s.ids[:len(part)], s.dists)
-			for i := range part {
-				part[i] = candidate{s.dists[i], s.ids[i]}
-				better = better || s.dists[i] < kth
+			for i, d := range s.dists[:len(part)] {
+				if d != d {
+					d = inf
+				}
+				part[i] = candidate{d, s.ids[i]}
+				better = better || d < kth
 			}
 			done += len(part)
 			s.work.Reranked += int64(len(part))
