@@ -42,27 +42,11 @@ func (x *Index) calibrate(ctx context.Context, truth *space, seed uint64) error 
 	}
 	s := x.scratch()
 	defer x.release(s)
-	limits := make([]float32, len(nodes)) // how far the k-th is
-	var q code.Query
-	for i, node := range nodes {
-		if err := ctx.Err(); err != nil {
-			return errs.Wrap(errs.Canceled, "graph.build", err)
-		}
-		truth.be(&q, node)
-		s.pool.reset(k)
-		for at := 0; at < x.n; at += scanBatch {
-			n := min(scanBatch, x.n-at)
-			truth.between(&q, at, at+n, s.dists[:n])
-			worst := s.pool.worst()
-			for j, d := range s.dists[:n] {
-				if !(d >= worst) && at+j != int(node) {
-					s.pool.add(d, uint32(at+j))
-					worst = s.pool.worst()
-				}
-			}
-		}
-		limits[i] = s.pool.worst()
+	limits, err := x.limits(ctx, s, truth, nodes, k)
+	if err != nil {
+		return err
 	}
+	var q code.Query
 	depth := 0 // as searches do
 	if !x.Floats() {
 		depth = 3 * k
@@ -114,4 +98,34 @@ func (x *Index) calibrate(ctx context.Context, truth *space, seed uint64) error 
 		}
 	}
 	return nil
+}
+
+// limits gives for each of the nodes how far the k-th nearest of the others is.
+func (x *Index) limits(ctx context.Context, s *scratch, truth *space, nodes []uint32, k int) ([]float32, error) {
+	queries, near := make([]code.Query, len(nodes)), make([]pool, len(nodes))
+	for i, node := range nodes {
+		truth.be(&queries[i], node)
+		near[i].reset(k)
+	}
+	for at := 0; at < x.n; at += scanBatch { // a batch of rows stays in the cache for all queries
+		if at%(16*scanBatch) == 0 && ctx.Err() != nil {
+			return nil, errs.Wrap(errs.Canceled, "graph.build", ctx.Err())
+		}
+		n := min(scanBatch, x.n-at)
+		for i, node := range nodes {
+			truth.between(&queries[i], at, at+n, s.dists[:n])
+			worst := near[i].worst()
+			for j, d := range s.dists[:n] {
+				if !(d >= worst) && at+j != int(node) {
+					near[i].add(d, uint32(at+j))
+					worst = near[i].worst()
+				}
+			}
+		}
+	}
+	limits := make([]float32, len(nodes))
+	for i := range near {
+		limits[i] = near[i].worst()
+	}
+	return limits, nil
 }

@@ -24,7 +24,7 @@ type lists struct {
 }
 
 func newLists(rows, width, most int) lists {
-	l := lists{width: width, most: most, links: aligned(rows * width), dists: make([]float32, rows*width),
+	l := lists{width: width, most: most, links: aligned[uint32](rows * width), dists: aligned[float32](rows * width),
 		degree: make([]uint8, rows), kept: make([]uint8, rows)}
 	for i := range l.links {
 		l.links[i] = none
@@ -65,8 +65,8 @@ func graphBytes(rows int64, o *Options) int64 {
 	width, m := int64(linkWidth(o.M)), int64(o.M)
 	node := width*8 + 2 + 1 + 4 + 4 + 4 + // links, distances, counts, level, where upper ones are, lock, height
 		(8*m+2)/(m-1) + 1 // upper levels
-	node += 4 + 12 + 12                   // order of insertion; united rows; places
-	node = max(node, width*8+4*3+2+1+4+4) // renumbered links beside the old ones, without distances, and orders
+	node += 4 + 12 + 12 // order of insertion; united rows; places
+	node += 4 * 2       // the new order, both ways
 	return rows*node + int64(max(o.Workers, runtime.GOMAXPROCS(0)))*rows
 }
 

@@ -129,11 +129,14 @@ func corrupt(format string, args ...any) error {
 	return errs.Newf(errs.Corrupt, "graph.open", format, args...)
 }
 
-// aligned makes room for links that begins at a cache line.
-func aligned(n int) []uint32 {
-	v, err := section.View[uint32](section.Aligned(4 * n))
+// aligned makes room for numbers that begins at a cache line.
+func aligned[T section.Number](n int) []T { return view[T](section.Aligned(n * binary.Size(*new(T)))) }
+
+// view takes bytes for numbers, of which they are a whole number.
+func view[T section.Number](b []byte) []T {
+	v, err := section.View[T](b)
 	if err != nil {
-		panic(err) // four bytes each
+		panic(err)
 	}
 	return v
 }

@@ -1,5 +1,7 @@
 package graph
 
+import "github.com/overlakedb/overlake/internal/index/vector/section"
+
 // cluster is how many nodes are numbered around one before the next begins.
 const cluster = 1024
 
@@ -57,8 +59,8 @@ func (t *net) index(order []uint32) *Index {
 	for i, old := range order {
 		to[old] = uint32(i)
 	}
-	t.base.dists, t.upper.dists = nil, nil
-	x.links = aligned(t.n * x.width)
+	x.links = view[uint32](section.Bytes(t.base.dists)) // the distances are needed no more, and their room is
+	t.base.dists = nil
 	upper := make([]uint32, t.n) // the number of a node among those with upper levels
 	for i, old := range order {
 		row := x.links[i*x.width:][:x.width]

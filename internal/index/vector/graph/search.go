@@ -477,7 +477,7 @@ func (x *Index) rowsOfAll(c []candidate, k int, f *filter) []Hit {
 		n := 0 // of one node, k rows are enough
 		for _, pos := range x.rowsOf(o.node &^ expanded) {
 			if f.has(pos) {
-				hits = append(hits, Hit{pos, o.dist})
+				hits = append(hits, Hit{pos, x.clamp(o.dist)})
 				if n++; n == k {
 					break
 				}
@@ -486,6 +486,14 @@ func (x *Index) rowsOfAll(c []candidate, k int, f *filter) []Hit {
 	}
 	sortHits(hits)
 	return hits[:min(k, len(hits))]
+}
+
+// clamp brings back what rounding, or a code, took out of the range of a distance.
+func (x *Index) clamp(dist float32) float32 {
+	if x.metric == vec.MetricCosine {
+		return max(0, min(2, dist))
+	}
+	return dist
 }
 
 func sortHits(hits []Hit) {
