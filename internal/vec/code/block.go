@@ -3,6 +3,7 @@ package code
 import (
 	"encoding/binary"
 	"fmt"
+	"math"
 
 	"github.com/overlakedb/overlake/internal/vec/kernel"
 )
@@ -64,20 +65,20 @@ func (c *Coder) Tables(rotated []float32, tables []byte) (scale, bias float32) {
 	step := 253 / max(most, rest)
 	var product float32 // of the vector with what was rounded
 	var all int32
+	var four [4]float32
 	for i := 0; i < len(rotated); i += 4 {
+		four = [4]float32{}
+		copy(four[:], rotated[i:])
 		var lo, hi uint64
-		for b, v := range rotated[i:min(i+4, len(rotated))] {
+		for b, v := range &four {
 			a := abs(v)
 			k := int32(a*step + 0.5)
 			all += k
 			product += a * float32(k)
 			every := uint64(k) * 0x0101010101010101
-			mask := bitMasks[b]
-			if v < 0 {
-				mask[0], mask[1] = ^mask[0], ^mask[1]
-			}
-			lo += every & mask[0]
-			hi += every & mask[1]
+			minus := uint64(int64(int32(math.Float32bits(v))) >> 63)
+			lo += every & (bitMasks[b][0] ^ minus)
+			hi += every & (bitMasks[b][1] ^ minus)
 		}
 		binary.LittleEndian.PutUint64(tables[4*i:], lo)
 		binary.LittleEndian.PutUint64(tables[4*i+8:], hi)

@@ -546,6 +546,14 @@ func BenchmarkPack(b *testing.B) {
 					c.QueryInto(q, x)
 				}
 			})
+			if kind == code.Bit1 {
+				tables := make([]byte, c.TableBytes())
+				b.Run(fmt.Sprintf("%s/%d/tables", kind, dim), func(b *testing.B) {
+					for b.Loop() {
+						c.Tables(turned, tables)
+					}
+				})
+			}
 			f := c.Pack(turned, row)
 			b.Run(fmt.Sprintf("%s/%d/queryof", kind, dim), func(b *testing.B) {
 				q := new(code.Query)

@@ -32,6 +32,7 @@ type Builder struct {
 	block []byte
 	rows  int64
 	whole int // rows of a full block
+	norms []float64
 
 	squares float64 // the sum of squared lengths
 	done    int64
@@ -67,7 +68,7 @@ func NewBuilder(o Options) (*Builder, error) {
 }
 
 // Add takes rows, which lie one after another with Dim elements each, and their positions. A position may be there once.
-// Invalid for elements that are not finite, or whose squares add up to more than a float32.
+// Invalid, and none of the rows is taken, when elements are not finite or squares add up to more than a float32.
 func (b *Builder) Add(ctx context.Context, positions []uint32, rows []float32) error {
 	const op = "lists.add"
 	if b.err != nil {
@@ -83,12 +84,15 @@ func (b *Builder) Add(ctx context.Context, positions []uint32, rows []float32) e
 	if err := ctx.Err(); err != nil {
 		return errs.Wrap(errs.Canceled, op, err)
 	}
+	b.norms = grow(b.norms, len(positions))
 	for i, pos := range positions {
-		row := rows[i*dim:][:dim]
-		norm := vec.Norm(row)
-		if !(norm*norm <= math.MaxFloat32) {
-			return errs.Newf(errs.Invalid, op, "the vector at position %d has a length of %v", pos, norm)
+		b.norms[i] = vec.Norm(rows[i*dim:][:dim])
+		if n := b.norms[i]; !(n*n <= math.MaxFloat32) {
+			return errs.Newf(errs.Invalid, op, "the vector at position %d has a length of %v", pos, n)
 		}
+	}
+	for i, pos := range positions {
+		row, norm := rows[i*dim:][:dim], b.norms[i]
 		scale := float32(1)
 		if b.o.Metric == vec.MetricCosine && norm > 0 {
 			scale = float32(1 / norm)

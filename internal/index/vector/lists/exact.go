@@ -56,11 +56,78 @@ func (s *search) exact(ctx context.Context) ([]Hit, error) {
 		}
 		q.probes = some // candidates and readRows speak of these
 		s.work.Lists += int64(len(some))
-		if err := s.compare(ctx, hits); err != nil {
+		if x.resident && !s.sure() {
+			err = s.compareLists(ctx, hits)
+		} else {
+			err = s.compare(ctx, hits)
+		}
+		if err != nil {
 			return nil, err
 		}
 	}
 	return s.sorted(hits.items), nil
+}
+
+// compareLists is compare for rerank rows in memory, list by list. Rows in bytes are compared with the rounded query first,
+// and those near enough again.
+func (s *search) compareLists(ctx context.Context, hits *nearestHits) error {
+	q, x := s.q, s.Index
+	twice := x.layout.rerankFactors && s.p.Within == 0
+	q.best.begin(2*s.k + 16)
+	rows := int64(0)
+	for i := range q.probes {
+		if i&15 == 0 {
+			if err := ctx.Err(); err != nil {
+				return errs.Wrap(errs.Canceled, "lists.search", err)
+			}
+		}
+		probe, part := &q.probes[i], &q.parts[i]
+		first := x.first[probe.list]
+		q.ids = q.ids[:0]
+		s.each(int(first), part.n, func(j int) { q.ids = append(q.ids, first+uint32(j)) })
+		q.values = grow(q.values, len(q.ids))
+		values := q.values[:len(q.ids)]
+		s.work.Reranked += int64(len(values))
+		rows += int64(len(values))
+		if x.layout.rerankFactors {
+			if !twice && !q.refined {
+				q.rerank.Refine()
+				q.refined = true
+			}
+			q.rerank.ProductsAt(x.rows, q.ids, values)
+			scales, adds := x.layout.rerankFactor(part)
+			for at, place := range q.ids {
+				j := place - first
+				values[at] = probe.base + adds[j] - scales[j]*values[at]
+			}
+		} else {
+			q.rerank.DistancesAt(x.rows, nil, q.ids, values)
+		}
+		if twice {
+			for at, d := range values {
+				if d < q.best.bound {
+					q.best.add(d, q.ids[at])
+				}
+			}
+			continue
+		}
+		positions := x.layout.positions(part)
+		for at, d := range values {
+			if d = q.settle(d); d <= hits.bound {
+				hits.add(Hit{Pos: positions[q.ids[at]-first], Distance: d})
+			}
+		}
+	}
+	if !twice {
+		return nil
+	}
+	q.best.shrink()
+	if int64(len(q.best.items)) < min(int64(s.k), rows) {
+		return s.compare(ctx, hits) // estimates beyond all bounds
+	}
+	found, err := s.finish(ctx)
+	hits.items = found
+	return err
 }
 
 // mark sets the bits of the places of the allowed rows.

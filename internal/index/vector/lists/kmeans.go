@@ -283,7 +283,6 @@ func (x *build) kmeans(ctx context.Context, points []float32, k int, rng *rand.R
 				}
 			}
 		}
-		x.stats.Iteration = max(x.stats.Iteration, round+1)
 		if round < rounds-1 {
 			reseed(dim, points, centroids, ids, counts, rng)
 		}

@@ -136,16 +136,14 @@ type Work struct {
 
 // Stats is what was built.
 type Stats struct {
-	Rows      int64
-	Lists     int
-	Largest   int   // rows of the longest list
-	Spilled   int64 // bytes written to temporary files
-	Bytes     int64 // bytes of the sections
-	Recall    float64
-	Probes    int // of a search with K of 10 that finds 95 of 100 neighbours
-	Rerank    int
-	Held      int64 // the most bytes held at once, counted
-	Iteration int   // rounds of k-means
+	Rows    int64
+	Lists   int
+	Largest int     // rows of the longest list
+	Spilled int64   // bytes written to temporary files
+	Recall  float64 // of a search with K of 10 and defaults, measured on rows of the index
+	Probes  int     // of such a search
+	Rerank  int     // of such a search
+	Held    int64   // the most bytes of rows and records held at once
 }
 
 // coders are how vectors of an index become rows.

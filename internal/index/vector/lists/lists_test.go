@@ -12,6 +12,8 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"golang.org/x/sync/errgroup"
+
 	"github.com/overlakedb/overlake/internal/errs"
 	"github.com/overlakedb/overlake/internal/index/vector/lists"
 	"github.com/overlakedb/overlake/internal/index/vector/section"
@@ -602,6 +604,84 @@ func TestInvalid(t *testing.T) {
 	cancel()
 	if _, _, err := x.Search(canceled, q, lists.Params{K: 1}); !errs.Is(err, errs.Canceled) {
 		t.Errorf("a search that was canceled: %v", err)
+	}
+}
+
+// TestConcurrent: an index may be searched by many at once.
+func TestConcurrent(t *testing.T) {
+	g := newClusters(12, 24, 30)
+	of := dense(24, g.draw(3000))
+	queries := g.draw(20)
+	for _, resident := range []bool{true, false} {
+		artifact, _ := build(t, lists.Default(vec.MetricL2, 24), of)
+		x := open(t, artifact, resident)
+		allowed := make([]uint64, 47)
+		for i := range allowed {
+			allowed[i] = g.rng.Uint64()
+		}
+		params := []lists.Params{{K: 10}, {K: 5, Allowed: allowed}, {K: 2000, Exact: true}, {Within: 10}}
+		answer := func(i int) []lists.Hit {
+			hits, _, err := x.Search(t.Context(), queries[i%20*24:][:24], params[i%len(params)])
+			if err != nil {
+				t.Error(err)
+			}
+			return hits
+		}
+		want := make([][]lists.Hit, 20)
+		for i := range want {
+			want[i] = answer(i)
+		}
+		x = open(t, artifact, resident) // again, so that nothing is loaded yet
+		var g errgroup.Group
+		for range 4 {
+			g.Go(func() error {
+				for i := range 60 {
+					if got := answer(i % 20); !slices.Equal(got, want[i%20]) {
+						return fmt.Errorf("search %d gives %v, want %v", i%20, got, want[i%20])
+					}
+				}
+				return nil
+			})
+		}
+		if err := g.Wait(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// TestTuning: numbers rise with what is asked for, and stay in bounds.
+func TestTuning(t *testing.T) {
+	g := newClusters(13, 32, 60)
+	of := dense(32, g.draw(8000))
+	artifact, _ := build(t, lists.Default(vec.MetricL2, 32), of)
+	x := open(t, artifact, true)
+	for _, recall := range []float64{0.9, 0.95, 0.99} {
+		before, least := 0, 0
+		for _, k := range []int{1, 10, 30, 100, 1000, 8000, 1 << 30} {
+			probes, rerank := x.Tuning(k, recall)
+			if probes < max(before, 1) || probes > x.Lists() || rerank < max(least, min(k, 8000)) || rerank > 8000 {
+				t.Errorf("%d neighbours at %v: %d probes, %d candidates", k, recall, probes, rerank)
+			}
+			before, least = probes, rerank
+		}
+	}
+	a, b := x.Tuning(10, 0.95)
+	c, d := x.Tuning(10, 0.99)
+	if c < a || d < b {
+		t.Errorf("0.95 takes %d and %d, 0.99 %d and %d", a, b, c, d)
+	}
+	queries := g.draw(40)
+	for _, k := range []int{1, 10, 100} {
+		found, all := 0, 0
+		for i := 0; i < len(queries); i += 32 {
+			q := queries[i:][:32]
+			hits, _ := search(t, x, q, lists.Params{K: k})
+			found += overlap(hits, flat(of, vec.MetricL2, q, k, nil), of, vec.MetricL2, q)
+			all += k
+		}
+		if recall := float64(found) / float64(all); recall < 0.92 {
+			t.Errorf("%d neighbours: recall %.3f", k, recall)
+		}
 	}
 }
 

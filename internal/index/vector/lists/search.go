@@ -98,7 +98,10 @@ func (x *Index) Search(ctx context.Context, vector []float32, p Params) ([]Hit, 
 	if q == nil {
 		q = new(query)
 	}
-	defer x.queries.Put(q)
+	defer func() {
+		clear(q.parts) // what was read may go
+		x.queries.Put(q)
+	}()
 	q.prepare(&x.core, vector)
 	s := search{Index: x, q: q, p: p, work: &work}
 	hits, err := s.run(ctx)
@@ -152,23 +155,22 @@ func (s *search) run(ctx context.Context) ([]Hit, error) {
 		s.work.Strategy = "probe"
 		return s.probe(ctx, probes, mask{})
 	}
-	// Rows that an unfiltered search of this quality scans, and what that costs in exact comparisons.
-	mean := float64(x.p.rows) / float64(x.p.lists)
-	scanned := float64(probes) * mean
-	cost := scanned/scansPerExact + float64(s.rerank)
+	// Rows that an unfiltered search of this quality scans.
+	scanned := float64(probes) * float64(x.p.rows) / float64(x.p.lists)
 	allowed := float64(min(s.p.AllowedCount, x.p.rows))
-	if allowed <= max(fewRows, math.Sqrt(4*cost*float64(x.p.rows))) {
+	share := allowed / float64(x.p.rows)
+	// Neighbours among the allowed rows lie farther away: as many allowed rows are scanned as the root of their share says.
+	need := scanned * math.Sqrt(share)
+	if allowed <= max(fewRows, need/share/scansPerExact+float64(s.rerank)) {
 		s.work.Strategy = "exact"
 		return s.exact(ctx)
 	}
-	// Neighbours among the allowed rows lie farther away: as many allowed rows are scanned as the root of their share says.
 	s.work.Strategy = "masked"
-	share := allowed / float64(x.p.rows)
-	return s.probe(ctx, probes, mask{share, int64(scanned * math.Sqrt(share)), int64(allowed * scansPerExact)})
+	return s.probe(ctx, probes, mask{share, int64(need), int64(allowed * scansPerExact)})
 }
 
 const (
-	scansPerExact = 8    // rows scanned by bits in the time of one exact comparison
+	scansPerExact = 5    // rows of masked lists scanned in the time of one exact comparison, as measured
 	fewRows       = 2000 // these are always compared
 	leastShare    = 0.6  // of the allowed rows that chance would put into the nearest lists
 )
