@@ -1,6 +1,7 @@
 package lists_test
 
 import (
+	"cmp"
 	"fmt"
 	"runtime"
 	"slices"
@@ -35,7 +36,7 @@ const (
 // defaults and a search of all rows. Queries run one after another on one thread; times are of that thread. Sizes are set
 // by the name: -bench 'Search/100000x128'.
 func BenchmarkSearch(b *testing.B) {
-	for _, size := range []string{"20000x128", "100000x128", "100000x768"} {
+	for _, size := range []string{"20000x128", "100000x128", "100000x768", "1000000x64"} {
 		b.Run(size, func(b *testing.B) {
 			rows, dim, _ := strings.Cut(size, "x")
 			n, _ := strconv.Atoi(rows)
@@ -62,17 +63,15 @@ func benchmark(b *testing.B, n, dim int) {
 	brute := cpu(ofThread) - begin
 	for i := range truth {
 		kernel.L2(query(i), of.rows, distances)
-		ids := slices.Clone(of.positions)
-		slices.SortFunc(ids, func(a, b uint32) int {
-			switch {
-			case distances[a] < distances[b]:
-				return -1
-			case distances[a] > distances[b]:
-				return 1
+		var ids []uint32
+		for pos, d := range distances {
+			if len(ids) < 10 || d < distances[ids[9]] {
+				at, _ := slices.BinarySearchFunc(ids, d, func(id uint32, d float32) int { return cmp.Compare(distances[id], d) })
+				ids = slices.Insert(ids, at, uint32(pos))
+				ids = ids[:min(len(ids), 10)]
 			}
-			return 0
-		})
-		truth[i] = ids[:10]
+		}
+		truth[i] = ids
 	}
 	fmt.Printf("%d x %d: brute force %.0f queries/s\n", n, dim, queries/brute.Seconds())
 	for _, c := range []struct {

@@ -607,6 +607,70 @@ func TestInvalid(t *testing.T) {
 	}
 }
 
+// TestFar: rows so long that distances leave the range of floats are hits all the same.
+func TestFar(t *testing.T) {
+	rng := rand.New(rand.NewPCG(14, 15))
+	of := dense(2, nil)
+	for i := range 200 {
+		of.rows = append(of.rows, float32(rng.NormFloat64())*3e18, float32(rng.NormFloat64())*3e18)
+		of.positions = append(of.positions, uint32(i))
+	}
+	for _, metric := range []vec.Metric{vec.MetricL2, vec.MetricDot, vec.MetricCosine} {
+		for name, o := range forms(metric, 2) {
+			o.Lists = 5
+			artifact, _ := build(t, o, of)
+			for _, resident := range []bool{true, false} {
+				x := open(t, artifact, resident)
+				for _, q := range [][]float32{{1.7e19, -3e18}, {1e-20, 1e-20}, {0, 0}} {
+					for _, p := range []lists.Params{{K: 7}, {K: 300}, {K: 7, Exact: true}, {K: 7, Allowed: []uint64{math.MaxUint64}}} {
+						hits, _ := search(t, x, q, p)
+						sound(t, name, hits, of, p.K, p.Allowed)
+					}
+				}
+			}
+		}
+	}
+}
+
+// TestGaps: filters of an index whose positions are few among many, and counts of allowed rows that are wrong.
+func TestGaps(t *testing.T) {
+	const dim, n = 16, 4000
+	g := newClusters(16, dim, 30)
+	of := dense(dim, g.draw(n))
+	for i := range of.positions {
+		of.positions[i] = uint32(i*5 + 3)
+	}
+	o := lists.Default(vec.MetricL2, dim)
+	o.Rerank = code.Float32
+	artifact, _ := build(t, o, of)
+	for _, resident := range []bool{true, false} {
+		x := open(t, artifact, resident)
+		for _, share := range []float64{0.001, 0.05, 0.5, 1} {
+			allowed := make([]uint64, n*5/64+9)
+			for i := range allowed {
+				for b := range 64 {
+					if g.rng.Float64() < share {
+						allowed[i] |= 1 << b
+					}
+				}
+			}
+			q := g.draw(1)
+			want := flat(of, vec.MetricL2, q, 20, allowed)
+			for _, count := range []int64{0, 1, n, 1 << 40} {
+				hits, _ := search(t, x, q, lists.Params{K: 20, Allowed: allowed, AllowedCount: count})
+				sound(t, "gaps", hits, of, 20, allowed)
+				if n := overlap(hits, want, of, vec.MetricL2, q); n < len(want)-1 {
+					t.Errorf("%v of the rows, said to be %d: %d of %d neighbours", share, count, n, len(want))
+				}
+			}
+		}
+		hits, _ := search(t, x, g.draw(1), lists.Params{K: 3, Allowed: []uint64{1 << 4, 1 << 9}})
+		if len(hits) != 1 || hits[0].Pos != 73 {
+			t.Errorf("positions 4 and 73 are allowed: %v", hits)
+		}
+	}
+}
+
 // TestConcurrent: an index may be searched by many at once.
 func TestConcurrent(t *testing.T) {
 	g := newClusters(12, 24, 30)
