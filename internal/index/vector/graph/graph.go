@@ -32,9 +32,6 @@ import (
 	"github.com/overlakedb/overlake/internal/vec/code"
 )
 
-// BlobType names the format in a Puffin file.
-const BlobType = "overlake-hnsw-v1"
-
 // The limits of options, which are those of the format too.
 const (
 	MaxDim            = 1 << 14
