@@ -7,7 +7,8 @@
 //
 //	make bench-vector                           everything; hours
 //	make bench-vector BENCH='-quick'            20,000 rows of 128 dimensions; minutes
-//	make bench-vector BENCH='-data 100k-128$'   one set; with -add, the file keeps those of earlier runs
+//	make bench-vector BENCH='-data 100k-768'    one set; with -add, the file keeps those of earlier runs
+//	make bench-vector BENCH="-only 'search|codes' -contenders '^hnsw|^ivf' -queries 500 -rounds 3"
 package main
 
 import (
