@@ -32,11 +32,13 @@ import (
 
 // nearestQuery is ORDER BY distance LIMIT n as a SELECT says it.
 type nearestQuery struct {
-	column string
-	metric vec.Metric
-	query  []float32
-	rows   int64 // LIMIT and OFFSET
-	ties   bool  // more follows in ORDER BY
+	column  string
+	metric  vec.Metric
+	query   []float32
+	rows    int64 // LIMIT and OFFSET
+	offset  int64
+	ties    bool // more follows in ORDER BY
+	bounded bool // WHERE has an upper bound for the distance
 }
 
 // distances are the functions by which rows can be ranked, as the engine knows them.
@@ -80,6 +82,7 @@ func (r *resolver) nearest(n node, s *source, sc *scope) (string, error) {
 			}
 		}
 		if q.bounds(c, nq, p) {
+			nq.bounded = true
 			continue // of the nearest rows the engine drops those that are too far
 		}
 		filtered = true
@@ -149,6 +152,12 @@ func (r *resolver) nearest(n node, s *source, sc *scope) (string, error) {
 	}
 	q.notes = append(q.notes, note)
 	q.ranked = true
+	if err := r.directly(n, s, sc, plan, nq, found.Access); err != nil {
+		return "", err
+	}
+	if q.answer != nil {
+		return emptyScan(plan.Schema) // of no use any more
+	}
 	return q.assemble(s.base, s.ref, info)
 }
 
@@ -162,20 +171,8 @@ func (q *statement) bounds(c node, nq *nearestQuery, p *pusher) bool {
 	default:
 		return false
 	}
-	args := list(e, "children")
-	metric, ok := distances[strings.ToLower(str(e, "function_name"))]
-	if _, is := q.floatConstant(bound); !is || !ok || metric != nq.metric || len(args) != 2 || str(e, "class") != "FUNCTION" {
-		return false
-	}
-	for i := range 2 {
-		col, _ := args[i].(node)
-		other, _ := args[1-i].(node)
-		if column, ok := p.column(col); ok && column == nq.column {
-			v, ok := q.vectorConstant(other)
-			return ok && slices.Equal(v, nq.query)
-		}
-	}
-	return false
+	_, is := q.floatConstant(bound)
+	return is && q.sameDistance(e, nq, p)
 }
 
 // note tells what an index did.
@@ -326,6 +323,9 @@ func (r *resolver) nearestOf(n node, s *source, sc *scope) (*nearestQuery, error
 				return nil, nil
 			}
 			nq.rows += k
+			if key == "offset" {
+				nq.offset = k
+			}
 		}
 	}
 	if nq.rows == 0 {

@@ -37,6 +37,9 @@ func location(n node) int {
 // scopeKey is where a SELECT node keeps its scope once it was walked.
 const scopeKey = "\x00scope"
 
+// rootKey marks the outermost node of a statement.
+const rootKey = "\x00root"
+
 // source is one entry of a FROM clause.
 type source struct {
 	node   node
@@ -100,6 +103,9 @@ func (q *statement) resolve(text, tree string) ([]lex.Edit, error) {
 	r := &resolver{q: q, text: text, tokens: tokens}
 	for _, s := range list(root, "statements") {
 		st, _ := s.(node)
+		if root := child(st, "node"); root != nil {
+			root[rootKey] = true
+		}
 		if err := r.queryNode(child(st, "node"), nil, nil); err != nil {
 			return nil, err
 		}

@@ -118,6 +118,8 @@ type statement struct {
 	hintedEffort map[string]string // what a hint says about searches of vectors
 	places       *places           // what is added to a table, in a query aside
 	ranked       bool              // an index of vectors was used
+	plain        bool              // the statement is a SELECT and nothing else
+	answer       stream            // its rows, when the engine is not needed
 	asked        int               // how many queries this one is aside of
 
 	rowsOf map[string][]*row.Bitmap // what queries aside have found, by their text
@@ -135,6 +137,7 @@ func (q *statement) run() (*Result, error) {
 	first := strings.ToUpper(q.tokens[0].Text)
 	switch first {
 	case "SELECT", "WITH", "VALUES", "FROM", "(", "TABLE", "PIVOT", "UNPIVOT", "SUMMARIZE":
+		q.plain = true
 		return q.query(q.part(0, len(q.text), "", ""), "SELECT")
 	case "EXPLAIN":
 		return q.explain(c)
@@ -265,6 +268,9 @@ func (q *statement) query(w *rewriting, tag string) (*Result, error) {
 	final, err := q.rewrite(w)
 	if err != nil {
 		return nil, err
+	}
+	if q.answer != nil {
+		return &Result{Tag: tag, Affected: -1, HasRows: true, rows: q.answer}, nil
 	}
 	rows, err := q.start(final)
 	if err != nil {

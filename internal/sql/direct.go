@@ -1,0 +1,117 @@
+package sql
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/apache/arrow-go/v18/arrow"
+	"github.com/apache/arrow-go/v18/arrow/array"
+	"github.com/apache/arrow-go/v18/arrow/memory"
+
+	"github.com/overlakedb/overlake/internal/declared"
+	"github.com/overlakedb/overlake/internal/lake"
+	"github.com/overlakedb/overlake/internal/search"
+)
+
+// The plainest search needs no engine: SELECT of columns of one table and their distance, ORDER BY the distance, LIMIT,
+// where indexes of vectors cover all files and it is known which rows WHERE leaves. The rows are sorted as they are fetched;
+// what comes out is what the engine would give.
+
+// plainType tells whether the engine gives the values of a column in the form in which they are fetched.
+func plainType(f arrow.Field) bool {
+	if _, is := declared.Of(f); is {
+		return false
+	}
+	switch t := f.Type.(type) {
+	case *arrow.BooleanType, *arrow.Int32Type, *arrow.Int64Type, *arrow.Float32Type, *arrow.Float64Type, *arrow.StringType, *arrow.Date32Type:
+		return true
+	case *arrow.TimestampType:
+		return t.Unit == arrow.Microsecond && t.TimeZone == ""
+	}
+	return false
+}
+
+// directly answers the statement, if it is as plain as that; otherwise it leaves it to the engine.
+func (r *resolver) directly(n node, s *source, sc *scope, plan *lake.Plan, nq *nearestQuery, a *search.Access) error {
+	q := r.q
+	if !q.plain || q.asked > 0 || n[rootKey] == nil || len(sc.sources) != 1 || sc.outer != nil || len(list(child(n, "cte_map"), "map")) > 0 || nq.ties || nq.bounded || len(a.Scan) > 0 {
+		return nil
+	}
+	p := &pusher{q: q, s: s, sc: sc}
+	var columns []int // of the plan's schema; -1: the distance
+	var fields []arrow.Field
+	for _, item := range list(n, "select_list") {
+		x, _ := item.(node)
+		heading := str(x, "alias")
+		if name, ok := p.column(x); ok {
+			at := slices.IndexFunc(plan.Schema.Fields(), func(f arrow.Field) bool { return f.Name == name })
+			names := list(x, "column_names")
+			if last, _ := names[len(names)-1].(string); heading == "" && last == name {
+				heading = name
+			}
+			if at < 0 || heading == "" || !plainType(plan.Schema.Field(at)) {
+				return nil
+			}
+			columns = append(columns, at)
+			fields = append(fields, arrow.Field{Name: heading, Type: plan.Schema.Field(at).Type, Nullable: true})
+			continue
+		}
+		if heading == "" || !q.sameDistance(x, nq, p) {
+			return nil
+		}
+		columns = append(columns, -1)
+		fields = append(fields, arrow.Field{Name: heading, Type: arrow.PrimitiveTypes.Float64, Nullable: true})
+	}
+	var fetched []int
+	for _, c := range columns {
+		if c >= 0 {
+			fetched = append(fetched, c)
+		}
+	}
+	at := slices.IndexFunc(plan.Schema.Fields(), func(f arrow.Field) bool { return f.Name == nq.column })
+	cols, distances, err := search.Ranked(q.ctx, s.base, s.ref, plan, a, search.Order{Column: at, Metric: nq.metric, Query: nq.query, Offset: nq.offset, Limit: nq.rows - nq.offset}, fetched)
+	if err != nil {
+		return canceled(err) // the engine tells better
+	}
+	out := make([]arrow.Array, len(columns))
+	for i, c := range columns {
+		if c >= 0 {
+			out[i], cols = cols[0], cols[1:]
+			continue
+		}
+		b := array.NewFloat64Builder(memory.DefaultAllocator)
+		b.AppendValues(distances, nil)
+		out[i] = b.NewArray()
+		b.Release()
+	}
+	schema := arrow.NewSchema(fields, nil)
+	rec := array.NewRecordBatch(schema, out, int64(len(distances)))
+	for _, c := range out {
+		c.Release()
+	}
+	if rec.NumRows() == 0 {
+		rec.Release()
+		q.answer = newBatches(schema)
+		return nil
+	}
+	q.answer = newBatches(schema, rec)
+	return nil
+}
+
+// sameDistance tells whether an expression is the distance by which rows are ranked, and not its square.
+func (q *statement) sameDistance(e node, nq *nearestQuery, p *pusher) bool {
+	args := list(e, "children")
+	name := strings.ToLower(str(e, "function_name"))
+	if metric, ok := distances[name]; !ok || metric != nq.metric || len(args) != 2 || str(e, "class") != "FUNCTION" || strings.Contains(name, "squared") {
+		return false
+	}
+	for i := range 2 {
+		col, _ := args[i].(node)
+		other, _ := args[1-i].(node)
+		if column, ok := p.column(col); ok && column == nq.column {
+			v, ok := q.vectorConstant(other)
+			return ok && slices.Equal(v, nq.query)
+		}
+	}
+	return false
+}
