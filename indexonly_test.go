@@ -145,3 +145,20 @@ func TestWhatAnIndexAnswersAlone(t *testing.T) {
 		}
 	}
 }
+
+// Each side of BETWEEN prunes by itself, when the other is a column of the same type: a type that rounds could keep more.
+func TestSidesOfBetweenPrune(t *testing.T) {
+	db := facts(t)
+	for where, want := range map[string]string{
+		"id BETWEEN 59999 AND u + 1": "",
+		"id BETWEEN 59999 AND u":     "pruned with id >= 59999",
+		"id BETWEEN u AND 7":         "pruned with id <= 7",
+		"id BETWEEN 59999 AND x":     "", // as DOUBLE
+		"id BETWEEN k AND 7":         "", // of another type, though it would do
+	} {
+		plan := answer(t.Context(), db, "EXPLAIN SELECT * FROM t WHERE "+where)
+		if strings.Contains(plan, "pruned with") != (want != "") || !strings.Contains(plan, want) {
+			t.Errorf("%s: %s", where, plan)
+		}
+	}
+}

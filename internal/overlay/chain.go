@@ -291,8 +291,12 @@ func (c *Chain) hint(ctx context.Context) (n int64, chunks []string) {
 	if err != nil {
 		return 0, nil
 	}
+	return parseHint(data)
+}
+
+func parseHint(data []byte) (n int64, chunks []string) {
 	lines := strings.Split(string(data), "\n")
-	n, err = strconv.ParseInt(strings.TrimSpace(lines[0]), 10, 64)
+	n, err := strconv.ParseInt(strings.TrimSpace(lines[0]), 10, 64)
 	if err != nil || n <= 0 {
 		return 0, nil
 	}

@@ -335,3 +335,26 @@ func FuzzDecodeHead(f *testing.F) {
 		}
 	})
 }
+
+// FuzzHint reads anything as a hint; one that is written again says the same.
+func FuzzHint(f *testing.F) {
+	for _, s := range []string{"", "12", "12\n", "7\nchunks/v7-a\nchunks/v3-b", "-1\nx", "99999999999999999999", " 5 \n\n"} {
+		f.Add([]byte(s))
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		n, chunks := parseHint(data)
+		if n < 0 || n == 0 && chunks != nil {
+			t.Fatalf("version %d with %d chunks", n, len(chunks))
+		}
+		if n == 0 || len(data) > hintSize || len(chunks) > hintChunks {
+			return
+		}
+		h := head{Version: n}
+		for _, c := range chunks {
+			h.Chunks = append(h.Chunks, chunkRef{Name: c})
+		}
+		if m, again := parseHint(hintOf(&h)); m != n || len(again) != len(chunks) {
+			t.Fatalf("%d, %q became %d, %q", n, chunks, m, again)
+		}
+	})
+}

@@ -24,9 +24,10 @@ import (
 //   - ORDER BY c LIMIT n: the rows that come first, with all ties of the last.
 //   - SELECT DISTINCT c, GROUP BY c without aggregates, count(DISTINCT c): one row for each different value.
 
-// indexOnly gives an expression for FROM, or "" when the query is not of these or the indexes cannot tell. The filter is all
-// that WHERE says.
-func (q *statement) indexOnly(n node, s *source, filter predicate.Expr) (string, error) {
+// indexOnly gives an expression for FROM, or "" when the query is not of these or the indexes cannot tell. The table's
+// filter is all that WHERE says.
+func (q *statement) indexOnly(n node, s *source) (string, error) {
+	filter := s.filter
 	if len(list(s.node, "column_name_alias")) > 0 || str(n, "aggregate_handling") != "STANDARD_HANDLING" || n["qualify"] != nil {
 		return "", nil
 	}
@@ -56,7 +57,7 @@ func (q *statement) indexOnly(n node, s *source, filter predicate.Expr) (string,
 	if v == nil || err != nil {
 		return "", err
 	}
-	plan, err := s.base.Plan(q.ctx, s.ref, filter)
+	plan, err := q.plan(s)
 	if err != nil || len(plan.Files) == 0 {
 		return "", err
 	}

@@ -70,7 +70,7 @@ func (r *resolver) joinFilter(n node, s *source, sc *scope) (predicate.Expr, err
 			continue
 		}
 		if rows < 0 {
-			plan, err := s.base.Plan(r.q.ctx, s.ref, s.filter)
+			plan, err := r.q.plan(s)
 			if err != nil {
 				return nil, err
 			}
@@ -188,7 +188,7 @@ func (p *equality) values(q *statement, s *source, sc *scope, rows int64, typ ar
 	if src == nil || src == s || src.base == nil {
 		return nil, false, nil
 	}
-	plan, err := src.base.Plan(q.ctx, src.ref, src.filter)
+	plan, err := q.plan(src)
 	if err != nil || plan.Rows > joinSmall || plan.Rows > rows/joinPortion {
 		return nil, false, err
 	}
@@ -300,7 +300,11 @@ func (q *statement) distinct(s *source, column string, other arrow.DataType) (ou
 	// A statement of its own, over the same versions of the tables.
 	aside := &statement{s: q.s, ctx: q.ctx, tables: q.tables, views: q.views, hinted: q.hinted}
 	defer aside.close()
-	scan, err := aside.scan(s.base, s.ref, s.filter, 1)
+	plan, err := q.plan(s)
+	if err != nil {
+		return nil, false, err
+	}
+	scan, err := aside.scan(s.base, s.ref, plan, s.filter, 1)
 	if err != nil {
 		return nil, false, err
 	}

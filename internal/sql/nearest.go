@@ -88,7 +88,7 @@ func (r *resolver) nearest(n node, s *source, sc *scope) (string, error) {
 		filtered = true
 		filter, exact = conjoin(filter, e), exact && ok
 	}
-	plan, err := s.base.Plan(q.ctx, s.ref, filter)
+	plan, err := q.plan(s)
 	if err != nil || len(plan.Files) == 0 {
 		return "", err
 	}
@@ -216,7 +216,7 @@ func (r *resolver) within(n node, s *source, sc *scope) (string, error) {
 		if nq == nil {
 			continue
 		}
-		plan, err := s.base.Plan(q.ctx, s.ref, s.filter)
+		plan, err := q.plan(s)
 		if err != nil || len(plan.Files) == 0 {
 			return "", err
 		}

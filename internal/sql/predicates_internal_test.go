@@ -162,7 +162,14 @@ func (c *conditions) leaf() string {
 	case 4:
 		return c.constant(col) + " " + pick(c.rng, ops) + " " + n
 	case 5, 6:
-		return n + " " + not + "BETWEEN " + c.constant(col) + " AND " + c.constant(col)
+		low, high := c.constant(col), c.constant(col)
+		switch c.rng.IntN(6) {
+		case 0:
+			low = pick(c.rng, c.columns).name
+		case 1:
+			high = pick(c.rng, c.columns).name
+		}
+		return n + " " + not + "BETWEEN " + low + " AND " + high
 	case 7, 8:
 		size := 1 + c.rng.IntN(5)
 		if c.rng.IntN(100) == 0 {

@@ -111,8 +111,11 @@ func (p *pusher) expr(n node) (e predicate.Expr, exact bool) {
 		}
 	case "COMPARE_BETWEEN":
 		in := child(n, "input")
-		if a, b := p.q.operand(child(n, "lower")), p.q.operand(child(n, "upper")); a == nil || b == nil || !alike(a, b) {
-			break // the engine compares all three as one type, which may round them
+		// The engine compares all three as one type, which may round them.
+		switch a, b := p.q.operand(child(n, "lower")), p.q.operand(child(n, "upper")); {
+		case a != nil && b != nil && alike(a, b), a == nil && p.typedAs(in, child(n, "lower"), b), b == nil && p.typedAs(in, child(n, "upper"), a):
+		default:
+			return predicate.True{}, false
 		}
 		low, a := p.compare(in, predicate.Ge, child(n, "lower"))
 		high, b := p.compare(in, predicate.Le, child(n, "upper"))
@@ -251,6 +254,27 @@ func (q *statement) operand(n node) predicate.Value {
 		return predicate.Typed{Type: "varchar", Text: s}
 	}
 	return v
+}
+
+// typedAs tells whether another column has the type of a column, so that it changes nothing in how that one is compared with a
+// constant.
+func (p *pusher) typedAs(n, other node, v predicate.Value) bool {
+	a, ok := p.column(n)
+	b, too := p.column(other)
+	if t, is := v.(predicate.Typed); !ok || !too || v == nil || is && t.Type == "varchar" {
+		return false
+	}
+	sc, err := p.s.base.SchemaAt(p.s.ref)
+	if err != nil {
+		return false
+	}
+	x, y := sc.FieldIndices(a), sc.FieldIndices(b)
+	if len(x) != 1 || len(y) != 1 {
+		return false
+	}
+	xt, err := coltype.Engine(sc.Field(x[0]))
+	yt, err2 := coltype.Engine(sc.Field(y[0]))
+	return err == nil && err2 == nil && xt == yt
 }
 
 // alike tells whether two constants have one type before the engine gives them one.

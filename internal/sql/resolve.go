@@ -50,6 +50,8 @@ type source struct {
 	query  node // of a subquery or a CTE
 	scope  *ctes
 	filter predicate.Expr // what WHERE says of a base table alone
+	exact  bool           // that is all that WHERE says
+	plan   *lake.Plan     // under the filter, once somebody asked for it
 	used   int            // how many columns of a base table the SELECT seems to use; 0: all
 }
 
@@ -183,22 +185,18 @@ func (r *resolver) queryNode(n node, with *ctes, outer *scope) error {
 			s.used = s.columns(names)
 		}
 		if s.base != nil && prunable(n, s, sc) {
-			s.filter, _ = pushdown(r.q, child(n, "where_clause"), s, sc, outerJoin)
+			s.filter, s.exact = pushdown(r.q, child(n, "where_clause"), s, sc, outerJoin)
 		}
 	}
 	for _, s := range sc.sources {
 		if s.base == nil {
 			continue
 		}
-		var filter predicate.Expr
-		exact := false
-		if prunable(n, s, sc) {
-			filter, exact = pushdown(r.q, child(n, "where_clause"), s, sc, outerJoin)
-		}
 		sql := ""
-		if exact && len(sc.sources) == 1 && child(n, "from_table")["query_location"] == s.node["query_location"] {
+		var more predicate.Expr
+		if s.exact && len(sc.sources) == 1 && child(n, "from_table")["query_location"] == s.node["query_location"] {
 			var err error
-			if sql, err = r.q.indexOnly(n, s, filter); err != nil {
+			if sql, err = r.q.indexOnly(n, s); err != nil {
 				return err
 			}
 		}
@@ -214,15 +212,12 @@ func (r *resolver) queryNode(n node, with *ctes, outer *scope) error {
 			}
 		}
 		if sql == "" && !outerJoin && prunable(n, s, sc) {
-			more, err := r.joinFilter(n, s, sc)
-			if err != nil {
+			var err error
+			if more, err = r.joinFilter(n, s, sc); err != nil {
 				return err
 			}
-			if more != nil {
-				filter = predicate.Conjoin(filter, more)
-			}
 		}
-		if err := r.tableEdit(s, filter, sql); err != nil {
+		if err := r.tableEdit(s, more, sql); err != nil {
 			return err
 		}
 	}
@@ -469,19 +464,32 @@ func (r *resolver) replaceTable(s *source, parts int, sql string) error {
 	return nil
 }
 
-// tableEdit puts a scan of the table in the place of its name, or the expression that does as well.
-func (r *resolver) tableEdit(s *source, filter predicate.Expr, sql string) (err error) {
+// tableEdit puts a scan of the table in the place of its name, with what is known besides its filter, or the expression that
+// does as well.
+func (r *resolver) tableEdit(s *source, more predicate.Expr, sql string) error {
 	if p := r.q.places; p != nil && p.plan != nil && location(s.node) == p.at {
-		var ok bool
-		if sql, ok, err = r.q.placed(s.base, s.ref, p.plan); err != nil {
+		placed, ok, err := r.q.placed(s.base, s.ref, p.plan)
+		if err != nil {
 			return err
 		}
 		if ok {
-			p.plan = nil // met
+			sql, p.plan = placed, nil // met
 		}
 	}
 	if sql == "" {
-		if sql, err = r.q.scan(s.base, s.ref, filter, s.used); err != nil {
+		var plan *lake.Plan
+		var err error
+		filter := s.filter
+		if more == nil {
+			plan, err = r.q.plan(s)
+		} else {
+			filter = predicate.Conjoin(filter, more)
+			plan, err = s.base.Plan(r.q.ctx, s.ref, filter)
+		}
+		if err != nil {
+			return err
+		}
+		if sql, err = r.q.scan(s.base, s.ref, plan, filter, s.used); err != nil {
 			return err
 		}
 	}

@@ -33,13 +33,17 @@ type scanInfo struct {
 	access *search.Access // nil: no index was thought of
 }
 
-// scan gives a table as an expression for FROM: the rows that an index names, fetched, and the other files that the filter
-// leaves, read. used is how many columns are wanted, 0 meaning all; it is a matter of price alone.
-func (q *statement) scan(t *lake.Table, ref lake.Ref, filter predicate.Expr, used int) (string, error) {
-	plan, err := t.Plan(q.ctx, ref, filter)
-	if err != nil {
-		return "", err
+// plan plans a table under what WHERE says of it alone, once a statement.
+func (q *statement) plan(s *source) (_ *lake.Plan, err error) {
+	if s.plan == nil {
+		s.plan, err = s.base.Plan(q.ctx, s.ref, s.filter)
 	}
+	return s.plan, err
+}
+
+// scan gives a table as an expression for FROM: of a plan made with the filter the rows that an index names, fetched, and the
+// other files, read. used is how many columns are wanted, 0 meaning all; it is a matter of price alone.
+func (q *statement) scan(t *lake.Table, ref lake.Ref, plan *lake.Plan, filter predicate.Expr, used int) (_ string, err error) {
 	q.slow = q.slow || slices.ContainsFunc(plan.Schema.Fields(), func(f arrow.Field) bool { _, ok := declared.Of(f); return ok })
 	info := scanInfo{id: t.Ident(), plan: plan}
 	if filter != nil {
