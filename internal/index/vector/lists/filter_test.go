@@ -145,11 +145,11 @@ func TestGaps(t *testing.T) {
 
 // TestWithin: all rows at less than a distance.
 func TestWithin(t *testing.T) {
-	const dim, n = 48, 6000
+	const dim, n = 48, 4000
 	for _, metric := range []vec.Metric{vec.MetricL2, vec.MetricDot, vec.MetricCosine, vec.MetricL1} {
 		g := newClusters(7, dim, 40)
 		of := dense(dim, g.draw(n))
-		queries := g.draw(20)
+		queries := g.draw(10)
 		for name, o := range forms(metric, dim) {
 			if name == "bit" || name == "bit+4" || metric != vec.MetricL2 && name != "bit+byte" && name != "4+float" && name != "float" {
 				continue // borders are too blurred, or nothing else happens than for L2

@@ -303,7 +303,7 @@ func TestRecall(t *testing.T) {
 		g := newClusters(uint64(metric), dim, 60)
 		g.shift = 0.5
 		of := dense(dim, g.draw(n))
-		queries := g.draw(30)
+		queries := g.draw(24)
 		for name, o := range forms(metric, dim) {
 			if metric != vec.MetricL2 && (name == "4+float" || name == "byte" || name == "bit+4") {
 				continue // nothing else happens than for L2
@@ -341,7 +341,7 @@ func TestRecall(t *testing.T) {
 				}
 			}
 			exact, recall := float64(found)/float64(all), float64(defaults)/float64(all)
-			t.Logf("%s, %s: recall %.3f of %.3f possible, %.1f of %d lists, %d candidates", metric, name, recall, exact, float64(lists10)/30, x.Lists(), stats.Rerank)
+			t.Logf("%s, %s: recall %.3f of %.3f possible, %.1f of %d lists, %d candidates", metric, name, recall, exact, float64(lists10)/24, x.Lists(), stats.Rerank)
 			want := 0.97
 			if l, ok := least[name]; ok {
 				want = l

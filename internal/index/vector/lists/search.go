@@ -19,7 +19,7 @@ type Params struct {
 	K int
 
 	// Probes is how many lists are scanned at least, Rerank how many rows of the scan are compared again. 0 takes what found
-	// 95 of 100 neighbours when the index was built, or 99 of 100 where rows are filtered.
+	// 95 of 100 neighbours when the index was built, or 99 of 100 with Allowed or Within.
 	Probes int
 	Rerank int
 
@@ -129,6 +129,9 @@ func (s *search) run(ctx context.Context) ([]Hit, error) {
 	x := s.Index
 	s.k = int(min(int64(s.p.K), x.p.rows))
 	probes, rerank := x.Tuning(max(s.k, 1), 0.95)
+	if s.p.Within != 0 {
+		probes, rerank = x.Tuning(max(s.k, 1), 0.99)
+	}
 	if s.p.Allowed != nil {
 		probes, rerank = x.Tuning(max(s.k, 1), 0.99)
 		probes, rerank = 5*probes/2, rerank+rerank/2 // queries differ more than without a filter
