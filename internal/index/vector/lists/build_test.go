@@ -75,7 +75,7 @@ func TestSpill(t *testing.T) {
 	g := newClusters(21, dim, 50)
 	of := dense(dim, g.draw(20000))
 	for name, o := range forms(vec.MetricL2, dim) {
-		if name != "bit+byte" && name != "float" && name != "4+float" {
+		if name != "bit+byte" && name != "4+float" {
 			continue
 		}
 		o.Workers, o.Lists = 1, 100

@@ -9,7 +9,7 @@ import (
 )
 
 // within finds the rows at less than a distance. Lists are read from the nearest on, but none whose rows must all lie
-// farther away, until as many lists as a search for neighbours reads had no hit.
+// farther away, until twice as many lists as a search for neighbours reads had no hit.
 func (s *search) within(ctx context.Context, probes int) ([]Hit, error) {
 	q := s.q
 	found := &nearestHits{k: s.p.K, within: s.p.Within, bound: inf}
@@ -46,7 +46,7 @@ func (s *search) within(ctx context.Context, probes int) ([]Hit, error) {
 		if len(hits) > 0 {
 			quiet = 0
 		}
-		if quiet >= max(probes, 4) {
+		if quiet >= 2*max(probes, 4) {
 			break
 		}
 	}

@@ -19,7 +19,7 @@ type Params struct {
 	K int
 
 	// Probes is how many lists are scanned at least, Rerank how many rows of the scan are compared again. 0 takes what found
-	// 95 of 100 neighbours when the index was built, or 99 of 100 where rows are filtered.
+	// 95 of 100 neighbours when the index was built, or 99 of 100 with Allowed or Within.
 	Probes int
 	Rerank int
 
@@ -129,9 +129,12 @@ func (s *search) run(ctx context.Context) ([]Hit, error) {
 	x := s.Index
 	s.k = int(min(int64(s.p.K), x.p.rows))
 	probes, rerank := x.Tuning(max(s.k, 1), 0.95)
+	if s.p.Within != 0 {
+		probes, rerank = x.Tuning(max(s.k, 1), 0.99)
+	}
 	if s.p.Allowed != nil {
 		probes, rerank = x.Tuning(max(s.k, 1), 0.99)
-		probes, rerank = 2*probes, rerank+rerank/2 // queries differ more than without a filter
+		probes, rerank = 5*probes/2, rerank+rerank/2 // queries differ more than without a filter
 	}
 	if s.p.Probes > 0 {
 		probes = s.p.Probes
@@ -159,27 +162,28 @@ func (s *search) run(ctx context.Context) ([]Hit, error) {
 	scanned := float64(probes) * float64(x.p.rows) / float64(x.p.lists)
 	allowed := float64(min(s.p.AllowedCount, x.p.rows))
 	share := allowed / float64(x.p.rows)
-	// Neighbours among the allowed rows lie farther away: as many allowed rows are scanned as the root of their share says.
+	// Neighbours among the allowed rows lie farther away: as many allowed rows are scanned as the root of their share says,
+	// of the share near the query where that is larger.
 	need := scanned * math.Sqrt(share)
 	if allowed <= max(fewRows, need/share/scansPerExact+float64(s.rerank)) {
 		s.work.Strategy = "exact"
 		return s.exact(ctx)
 	}
 	s.work.Strategy = "masked"
-	return s.probe(ctx, probes, mask{share, int64(need), int64(allowed * scansPerExact)})
+	return s.probe(ctx, probes, mask{share, scanned, int64(allowed * scansPerExact)})
 }
 
 const (
 	scansPerExact = 5    // rows of masked lists scanned in the time of one exact comparison, as measured
 	fewRows       = 2000 // these are always compared
-	leastShare    = 0.6  // of the allowed rows that chance would put into the nearest lists
+	leastShare    = 0.7  // of the allowed rows that chance would put into the nearest lists
 )
 
 // mask is what a filter asks of a search of lists.
 type mask struct {
-	share  float64 // of the rows, allowed ones
-	need   int64   // allowed rows to be scanned
-	budget int64   // rows scanned, when comparing all allowed rows becomes cheaper; 0 for no filter
+	share   float64 // of the rows, allowed ones
+	scanned float64 // rows to be scanned if all were allowed
+	budget  int64   // rows scanned, when comparing all allowed rows becomes cheaper; 0 for no filter
 }
 
 // probe scans lists, the nearest first, until there are enough candidates and enough allowed rows were scanned. Where the
@@ -192,7 +196,7 @@ func (s *search) probe(ctx context.Context, probes int, m mask) ([]Hit, error) {
 		keep = s.k
 	}
 	q.best.begin(keep)
-	for want := probes; ; want += max(want/2, 4) {
+	for want := probes; ; {
 		fresh := q.next(want)
 		if len(fresh) == 0 {
 			break
@@ -200,13 +204,21 @@ func (s *search) probe(ctx context.Context, probes int, m mask) ([]Hit, error) {
 		if err := s.scan(ctx, fresh, nil); err != nil {
 			return nil, err
 		}
-		if m.budget > 0 && (s.passed > m.budget || float64(s.matched) < leastShare*m.share*float64(s.passed)) {
+		here := float64(s.matched) / float64(s.passed)
+		need := max(m.scanned*math.Sqrt(max(here, m.share)), float64(keep))
+		if m.budget > 0 && here < leastShare*m.share {
 			s.work.Strategy = "exact"
 			return s.exact(ctx)
 		}
-		if s.matched >= max(m.need, int64(keep)) {
+		if float64(s.matched) >= need {
 			break
 		}
+		if m.budget > 0 && s.passed > m.budget {
+			s.work.Strategy = "exact"
+			return s.exact(ctx)
+		}
+		// As many more lists as seem to be missing.
+		want += max(int(float64(want)*min(max(need/float64(max(s.matched, 1))-1, 0.1), 0.5)), 4)
 	}
 	q.best.shrink()
 	hits, err := s.finish(ctx)
