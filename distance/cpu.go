@@ -38,9 +38,12 @@ func split(ctx context.Context, units, numbers int, work func(ctx context.Contex
 	return g.Wait()
 }
 
+// blockRows is the number of rows of a block, a multiple of the four that a kernel takes at once.
+func blockRows(dim int) int { return max(blockNumbers/dim&^3, 4) }
+
 // blocks calls f for the rows from to to, a block at a time.
 func blocks(ctx context.Context, dim, from, to int, f func(lo, hi int)) error {
-	size := max(blockNumbers/dim, 1)
+	size := blockRows(dim)
 	for lo := from; lo < to; lo += size {
 		if err := ctx.Err(); err != nil {
 			return err
@@ -56,23 +59,27 @@ type block struct {
 	dim     int
 	rows    []float32
 	squares []float32 // of the rows, for Cosine
+	zero    []float32
 }
 
 func (b *block) set(rows []float32) {
 	b.rows = rows
 	if b.m == Cosine {
-		b.squares = squares(b.dim, rows, b.squares)
+		if b.zero == nil {
+			b.zero = make([]float32, b.dim)
+		}
+		b.squares = squares(b.zero, rows, b.squares)
 	}
 }
 
 // squares gives the inner product of each vector with itself, which is its squared distance to zero: so one call does all of
 // them, in the order of sums of kernel.Dot, and the angle of a vector to itself is exactly 0.
-func squares(dim int, rows, out []float32) []float32 {
-	n := len(rows) / dim
+func squares(zero, rows, out []float32) []float32 {
+	n := len(rows) / len(zero)
 	if n > cap(out) {
 		out = make([]float32, n)
 	}
-	raw(SquaredL2, make([]float32, dim), rows, out[:n])
+	raw(SquaredL2, zero, rows, out[:n])
 	return out[:n]
 }
 
@@ -152,7 +159,7 @@ func (b *block) final(rank float32) float32 {
 // querySquares gives what Cosine needs of the queries.
 func querySquares(m Metric, dim int, queries []float32) []float32 {
 	if m == Cosine {
-		return squares(dim, queries, nil)
+		return squares(make([]float32, dim), queries, nil)
 	}
 	return make([]float32, len(queries)/dim)
 }
@@ -217,7 +224,7 @@ func (cpu) nearest(ctx context.Context, m Metric, dim, k int, queries, rows []fl
 		for i := range tops {
 			tops[i].k = min(k, n1-n0)
 		}
-		ranks, places := make([]float32, max(blockNumbers/dim, 1)), make([]uint32, max(blockNumbers/dim, 1))
+		ranks, places := make([]float32, blockRows(dim)), make([]uint32, blockRows(dim))
 		err := blocks(ctx, dim, n0, n1, func(lo, hi int) {
 			b.set(rows[lo*dim : hi*dim])
 			for i := range tops {
@@ -273,7 +280,7 @@ func (cpu) nearest(ctx context.Context, m Metric, dim, k int, queries, rows []fl
 func (cpu) bits(ctx context.Context, m Metric, size int, queries, rows []byte, out []float32) error {
 	q, n := len(queries)/size, len(rows)/size
 	part := func(ctx context.Context, q0, q1, n0, n1 int) error {
-		counts := make([]uint32, max(blockNumbers/size, 1))
+		counts := make([]uint32, blockRows(size))
 		return blocks(ctx, size, n0, n1, func(lo, hi int) {
 			for i := q0; i < q1; i++ {
 				bitDistances(m, queries[i*size:(i+1)*size], rows[lo*size:hi*size], counts[:hi-lo], out[i*n+lo:i*n+hi])
@@ -311,7 +318,7 @@ const assignPoints = 1024
 func (cpu) assign(ctx context.Context, dim int, points, centroids, shift []float32, ids []uint32) error {
 	shifted := make([]float32, len(centroids))
 	subtract(dim, centroids, shift, shifted)
-	half := squares(dim, shifted, nil)
+	half := squares(make([]float32, dim), shifted, nil)
 	for i := range half {
 		half[i] /= 2
 	}

@@ -1,6 +1,7 @@
 package lake
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/overlakedb/overlake/internal/declared"
 	"github.com/overlakedb/overlake/internal/embedding"
+	"github.com/overlakedb/overlake/internal/errs"
 	"github.com/overlakedb/overlake/internal/property"
 )
 
@@ -88,4 +90,17 @@ func follow(e *schemaEdit) {
 	set, remove := embedding.Follow(old, columnsOf(e.t.meta.CurrentSchema().Fields(), old), columnsOf(e.fields, props))
 	maps.Copy(e.set, set)
 	e.remove = append(e.remove, remove...)
+}
+
+// promised gives the error of a value a hint where it is the table's word about the vectors that the value breaks.
+func (w *tableWriter) promised(err error) error {
+	var e *errs.Error
+	if !errors.As(err, &e) || errs.HintOf(err) != "" {
+		return err
+	}
+	f, ok := w.t.meta.CurrentSchema().FindFieldByName(e.Object)
+	if k := w.contracts[f.ID]; ok && k.Model != "" {
+		return errs.With(err, errs.Hint("the table says that this column holds vectors of %s, which have %d dimensions", k.Model, k.Dim))
+	}
+	return err
 }

@@ -16,6 +16,7 @@ import (
 
 	"github.com/overlakedb/overlake/internal/datafile"
 	"github.com/overlakedb/overlake/internal/declared"
+	"github.com/overlakedb/overlake/internal/embedding"
 	"github.com/overlakedb/overlake/internal/errs"
 	"github.com/overlakedb/overlake/internal/objstore"
 	"github.com/overlakedb/overlake/internal/property"
@@ -40,7 +41,8 @@ type tableWriter struct {
 	ctx        context.Context
 	opts       WriteOptions
 	schema     *arrow.Schema
-	declared   map[int]declared.Type // column → its declared type
+	declared   map[int]declared.Type      // column → its declared type
+	contracts  map[int]embedding.Contract // field id → what is said of its vectors
 	bloom      []string
 	defaults   map[string]scalar.Scalar // write defaults of columns that have one
 	partitions *partitioner
@@ -86,13 +88,13 @@ func newTableWriter(ctx context.Context, t *Table, opts WriteOptions) (*tableWri
 	if w.opts.MemoryBytes <= 0 {
 		w.opts.MemoryBytes = defaultWriteMemory
 	}
-	contracts, err := contractsOf(t.meta)
-	if err != nil {
+	var err error
+	if w.contracts, err = contractsOf(t.meta); err != nil {
 		return nil, err
 	}
 	for i, f := range t.meta.CurrentSchema().Fields() {
 		if d, ok := declared.Of(w.schema.Field(i)); ok {
-			if k, made := contracts[f.ID]; made {
+			if k, made := w.contracts[f.ID]; made {
 				d.N = k.Dim
 			}
 			w.declared[i] = d
@@ -194,7 +196,7 @@ func (w *tableWriter) take(rec arrow.RecordBatch) error {
 	defer conform.Release()
 	checked, err := declared.Check(conform, w.declared)
 	if err != nil {
-		return err
+		return w.promised(err)
 	}
 	defer checked.Release()
 	if len(w.partitions.fields) == 0 {

@@ -1,15 +1,11 @@
 package lake
 
 import (
-	"encoding/binary"
-	"math"
-	"math/big"
-
-	"github.com/apache/arrow-go/v18/arrow/decimal128"
 	"github.com/apache/iceberg-go"
 
 	"github.com/overlakedb/overlake/internal/datafile"
 	"github.com/overlakedb/overlake/internal/errs"
+	"github.com/overlakedb/overlake/internal/lake/singlevalue"
 	"github.com/overlakedb/overlake/internal/property"
 )
 
@@ -58,8 +54,8 @@ func (f *writtenFile) entry(props map[string]string, firstRow *int64) (iceberg.D
 		if mode == "counts" {
 			continue
 		}
-		if lo, ok := boundBytes(c.Lower); ok {
-			if hi, ok := boundBytes(c.Upper); ok {
+		if lo, ok := singlevalue.Encode(c.Lower); ok {
+			if hi, ok := singlevalue.Encode(c.Upper); ok {
 				lower[id], upper[id] = lo, hi
 			}
 		}
@@ -89,49 +85,4 @@ func avroLogical(t iceberg.Type) string {
 		return "uuid"
 	}
 	return ""
-}
-
-// boundBytes is a bound in the binary form of the Iceberg specification, appendix D; false for none.
-func boundBytes(v any) ([]byte, bool) {
-	switch v := v.(type) {
-	case bool:
-		if v {
-			return []byte{1}, true
-		}
-		return []byte{0}, true
-	case int32:
-		return binary.LittleEndian.AppendUint32(nil, uint32(v)), true
-	case int64:
-		return binary.LittleEndian.AppendUint64(nil, uint64(v)), true
-	case float32:
-		return binary.LittleEndian.AppendUint32(nil, math.Float32bits(v)), true
-	case float64:
-		return binary.LittleEndian.AppendUint64(nil, math.Float64bits(v)), true
-	case string:
-		return []byte(v), true
-	case []byte:
-		return v, v != nil
-	case decimal128.Num:
-		return twosComplement(v.BigInt()), true
-	}
-	return nil, false
-}
-
-// twosComplement is a number as the shortest big-endian two's complement.
-func twosComplement(n *big.Int) []byte {
-	if n.Sign() >= 0 {
-		b := n.Bytes()
-		if len(b) == 0 || b[0]&0x80 != 0 {
-			b = append([]byte{0}, b...)
-		}
-		return b
-	}
-	size := uint(len(n.Bytes()))
-	for {
-		b := new(big.Int).Add(n, new(big.Int).Lsh(big.NewInt(1), 8*size)).Bytes()
-		if uint(len(b)) == size && b[0]&0x80 != 0 {
-			return b
-		}
-		size++
-	}
 }
