@@ -1,7 +1,6 @@
 package vector
 
 import (
-	"cmp"
 	"context"
 
 	"github.com/overlakedb/overlake/internal/errs"
@@ -153,11 +152,6 @@ func (l listsBuilder) close() error { return l.b.Close() }
 type listsReader struct{ x *lists.Index }
 
 func (l listsReader) search(ctx context.Context, query []float32, p Params) ([]Hit, Work, error) {
-	if p.Allowed == nil && !p.Exact && !p.Ranged {
-		// What was measured with rows as queries is too little for queries that lie elsewhere than the rows.
-		probes, rerank := l.x.Tuning(p.K, 0.95)
-		p.Probes, p.Rerank = cmp.Or(p.Probes, probes+probes/2+1), cmp.Or(p.Rerank, rerank+rerank/4)
-	}
 	hits, w, err := l.x.Search(ctx, query, lists.Params{K: p.K, Probes: p.Probes, Rerank: p.Rerank, Allowed: p.Allowed, AllowedCount: p.AllowedCount, Exact: p.Exact, Within: p.bound(l.x.Metric())})
 	out := make([]Hit, len(hits))
 	for i, h := range hits {

@@ -129,6 +129,7 @@ func (s *search) run(ctx context.Context) ([]Hit, error) {
 	x := s.Index
 	s.k = int(min(int64(s.p.K), x.p.rows))
 	probes, rerank := x.Tuning(max(s.k, 1), 0.95)
+	probes, rerank = probes+probes/2+1, rerank+rerank/4 // queries may lie elsewhere than the rows by which it was measured
 	if s.p.Within != 0 {
 		probes, rerank = x.Tuning(max(s.k, 1), 0.99)
 	}
