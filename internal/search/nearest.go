@@ -55,8 +55,8 @@ type Nearest struct {
 
 const (
 	tieRows  = 4       // more rows than wanted are asked for: two ways to add up a distance differ in its last digits
-	tieMost  = 4096    // more at most, where ties are wanted
-	tieShare = 1e-5    // distances as near as this are ties
+	tieMost  = 4096    // more than these ties are for a scan to order
+	tieShare = 1e-5    // distances as near as this are ties, besides what vector.Result.Near says
 	manyHits = 1000    // so many rows, and a share of a covered table such as the next, are found by a scan
 	hitShare = 0.05    // as fast
 	kMost    = 100_000 // a request of more is answered by a scan
@@ -84,9 +84,10 @@ func FindNearest(ctx context.Context, plan *lake.Plan, view *overlay.View, r Nea
 	ef, probes, rerank := vector.SearchParams(x.Params)
 	params.Ef, params.Probes, params.Rerank = cmp.Or(params.Ef, ef), cmp.Or(params.Probes, probes), cmp.Or(params.Rerank, rerank)
 	n = &Nearest{Index: x.Name, Kind: x.Kind, Parts: len(parts)}
+	exact := r.Effort.Exact || x.Kind == string(vector.Flat)
 	for more := tieRows; ; more *= 8 {
 		params.K = r.K + more
-		hits, also, short, ok, err := n.search(ctx, plan, parts, &r, params)
+		hits, also, near, short, ok, err := n.search(ctx, plan, parts, &r, params)
 		if !ok || err != nil {
 			return nil, false, err
 		}
@@ -95,13 +96,18 @@ func FindNearest(ctx context.Context, plan *lake.Plan, view *overlay.View, r Nea
 		}
 		if len(hits) > r.K {
 			last := hits[r.K-1].Distance
-			far := last + tieShare*math.Abs(last)
+			far := last + tieShare*math.Abs(last) + near
 			at := r.K
 			for at < len(hits) && hits[at].Distance <= far {
 				at++
 			}
-			if r.Ties && at == len(hits) && len(hits) >= params.K && more < tieMost {
-				continue
+			if (r.Ties || exact) && at == len(hits) && len(hits) >= params.K {
+				if more < tieMost {
+					continue
+				}
+				if r.Ties {
+					return nil, false, nil // who is first among so many is not for the index to say
+				}
 			}
 			hits = hits[:at]
 		}
@@ -117,8 +123,8 @@ type fileHit struct {
 	Distance float64
 }
 
-// search searches all parts, some at once, and merges what they find.
-func (n *Nearest) search(ctx context.Context, plan *lake.Plan, parts []*overlay.Part, r *NearestRequest, params vector.Params) (hits []fileHit, also []fileHit, short, ok bool, err error) {
+// search searches all parts, some at once, and merges what they find. near and short are those of vector.Result.
+func (n *Nearest) search(ctx context.Context, plan *lake.Plan, parts []*overlay.Part, r *NearestRequest, params vector.Params) (hits, also []fileHit, near float64, short, ok bool, err error) {
 	results := make([]vector.Result, len(parts))
 	told := make([]bool, len(parts))
 	g, gctx := errgroup.WithContext(ctx)
@@ -138,15 +144,15 @@ func (n *Nearest) search(ctx context.Context, plan *lake.Plan, parts []*overlay.
 		err = g.Wait()
 	}
 	if err != nil {
-		return nil, nil, false, false, err
+		return nil, nil, 0, false, false, err
 	}
 	n.Work = vector.Work{}
 	for i, res := range results {
 		if !told[i] {
-			return nil, nil, false, false, nil
+			return nil, nil, 0, false, false, nil
 		}
 		n.Work.Add(res.Work)
-		short = short || res.Short
+		short, near = short || res.Short, max(near, res.Near)
 		place := func(pos int64, d float64) fileHit {
 			files := parts[i].Files
 			at, found := slices.BinarySearchFunc(files, pos, func(f overlay.PartFile, pos int64) int { return cmp.Compare(f.Base, pos) })
@@ -165,7 +171,7 @@ func (n *Nearest) search(ctx context.Context, plan *lake.Plan, parts []*overlay.
 	slices.SortFunc(hits, func(a, b fileHit) int {
 		return cmp.Or(cmp.Compare(a.Distance, b.Distance), cmp.Compare(a.File, b.File), cmp.Compare(a.Pos, b.Pos))
 	})
-	return hits, also, short, true, nil
+	return hits, also, near, short, true, nil
 }
 
 // allowed are the rows of a part that may be hits, as bits by position in its artifact; nil means all.

@@ -35,6 +35,7 @@ type nearestQuery struct {
 	column string
 	metric vec.Metric
 	query  []float32
+	half   bool  // computed of halves, whatever the column holds
 	rows   int64 // LIMIT and OFFSET
 	ties   bool  // more follows in ORDER BY
 }
@@ -88,8 +89,16 @@ func (r *resolver) nearest(n node, s *source, sc *scope) (string, error) {
 	}
 	at := slices.IndexFunc(plan.Schema.Fields(), func(f arrow.Field) bool { return f.Name == nq.column })
 	field := plan.Schema.Field(at)
-	if d, ok := declared.Of(field); ok && d.N > 0 && d.N != len(nq.query) {
+	d, _ := declared.Of(field)
+	if d.N > 0 && d.N != len(nq.query) {
 		return "", nil // the engine tells
+	}
+	if d.Name == "halfvec" {
+		for i, v := range nq.query {
+			nq.query[i] = vec.Half(v)
+		}
+	} else if nq.half {
+		return "", nil // its floats become halves, which no index has
 	}
 	request := search.NearestRequest{Field: datafile.FieldID(field), Metric: nq.metric, Query: nq.query, K: int(nq.rows), Ties: nq.ties, Effort: effort, Forced: opts.Hint == search.UseIndex}
 	if opts.Only != "" {
@@ -241,18 +250,24 @@ func (r *resolver) nearestOf(n node, s *source, sc *scope) (*nearestQuery, error
 	if nq.rows == 0 {
 		return nil, nil
 	}
+	for _, o := range orders[1:] {
+		x, _ := o.(node)
+		items = append(slices.Clip(items), child(x, "expression"))
+	}
 	for _, item := range items {
 		if x, _ := item.(node); !q.rowByRow(x) {
 			return nil, nil
 		}
 	}
 	other, _ := args[1-at].(node)
+	typ := str(other, "function_name")
 	if nq.query, ok = q.vectorConstant(other); !ok {
 		var err error
-		if nq.query, err = r.vectorAside(e, 1-at, other); nq.query == nil || err != nil {
+		if nq.query, typ, err = r.vectorAside(e, 1-at, other, sc); nq.query == nil || err != nil {
 			return nil, err
 		}
 	}
+	nq.half = typ == "halfvec" || typ == coltype.CastFunction("halfvec") || strings.HasPrefix(strings.ToLower(str(e, "function_name")), "halfvec_")
 	return nq, nil
 }
 
@@ -267,6 +282,9 @@ func (q *statement) vectorConstant(n node) ([]float32, bool) {
 		v, err := pgvector.Vector.Parse(s, nil)
 		return v, err == nil
 	case "CAST":
+		if !keepsFloats(child(n, "cast_type")) {
+			return nil, false
+		}
 		return q.vectorConstant(child(n, "child"))
 	case "FUNCTION":
 		args := list(n, "children")
@@ -302,6 +320,22 @@ func (q *statement) vectorConstant(n node) ([]float32, bool) {
 		}
 	}
 	return nil, false
+}
+
+// keepsFloats tells whether a cast to a type leaves the elements of a vector as they are.
+func keepsFloats(typ node) bool {
+	info := child(typ, "type_info")
+	switch str(typ, "id") {
+	case "VARCHAR":
+		return true
+	case "LIST", "ARRAY":
+		of := str(child(info, "child_type"), "id")
+		return of == "FLOAT" || of == "DOUBLE"
+	case "UNBOUND": // what a cast to halfvec rounds, the function around it rounds too
+		name := strings.ToLower(str(info, "name"))
+		return name == "vector" || name == "halfvec"
+	}
+	return false
 }
 
 // floatConstant is the number that an expression of constants is, as an element of a vector.
@@ -364,13 +398,22 @@ func (q *statement) rowByRow(n node) bool {
 	return every
 }
 
-// volatile tells whether a function is not known to have the same value whenever it is called with the same arguments.
-func (q *statement) volatile(name string) bool {
+// A stability tells what a call of a function has the same value for, when its arguments are the same.
+type stability uint8
+
+const (
+	ofEachCall stability = iota // for nothing
+	ofQuery                     // in one query
+	ofAll
+)
+
+// stabilityOf is that of a function that makes one value of each row; false for other functions.
+func (q *statement) stabilityOf(name string) (stability, bool) {
 	q.scalar(name)
 	q.s.env.mu.Lock()
 	defer q.s.env.mu.Unlock()
-	steady, known := q.s.env.scalars[strings.ToLower(name)]
-	return !known || !steady
+	s, known := q.s.env.scalars[strings.ToLower(name)]
+	return s, known
 }
 
 // scalar tells whether a function of the engine is known to make one value of each row.
@@ -380,21 +423,21 @@ func (q *statement) scalar(name string) bool {
 	known := e.scalars
 	e.mu.Unlock()
 	if known == nil {
-		rows, err := e.engine.Query(q.ctx, `SELECT function_name, bool_and(stability IS NOT DISTINCT FROM 'CONSISTENT') FILTER (function_type = 'scalar') FROM duckdb_functions()
+		rows, err := e.engine.Query(q.ctx, `SELECT function_name, CAST(min(CASE stability WHEN 'CONSISTENT' THEN 2 WHEN 'CONSISTENT_WITHIN_QUERY' THEN 1 ELSE 0 END) FILTER (function_type = 'scalar') AS BIGINT) FROM duckdb_functions()
 			GROUP BY 1 HAVING bool_or(function_type = 'scalar') AND bool_and(function_type IN ('scalar', 'table', 'pragma'))`)
 		if err != nil {
 			return false
 		}
 		defer rows.Close()
-		known = map[string]bool{"bm25": true, "match": true}
+		known = map[string]stability{"bm25": ofAll, "match": ofAll}
 		for rows.Next() {
 			names, ok := rows.Record().Column(0).(*array.String)
-			steady, isBool := rows.Record().Column(1).(*array.Boolean)
-			if !ok || !isBool {
+			steady, isNumber := rows.Record().Column(1).(*array.Int64)
+			if !ok || !isNumber {
 				return false
 			}
 			for i := range names.Len() {
-				known[strings.Clone(names.Value(i))] = steady.IsValid(i) && steady.Value(i)
+				known[strings.Clone(names.Value(i))] = stability(steady.Value(i))
 			}
 		}
 		if rows.Err() != nil {
@@ -423,16 +466,16 @@ type places struct {
 // qualifying asks the engine which rows of a table take part in the answer of FROM and WHERE, by the place of their file in
 // the plan; nil when it cannot be asked.
 func (r *resolver) qualifying(n node, s *source, sc *scope, plan *lake.Plan, column string) ([]*row.Bitmap, error) {
-	text, shift, ok := r.fromWhere(s, column)
-	if !ok {
+	text, shift, ok := r.fromWhere(s, sc, column)
+	if !ok || r.q.restless(n["from_table"]) || r.q.restless(n["where_clause"]) || wholeRows(n["from_table"], s, false) || wholeRows(n["where_clause"], s, false) {
 		return nil, nil
 	}
 	q := r.q
 	t := lex.QuoteIdent(s.name)
 	head := "SELECT " + t + "." + lex.QuoteIdent(placeFile) + ", " + t + "." + lex.QuoteIdent(placeRow) + " "
-	with := r.with()
-	if location(s.node) < len(with) {
-		with = "" // the SELECT is a part of it
+	with, ok := r.asideWith(location(s.node), sc, text)
+	if !ok {
+		return nil, nil
 	}
 	at := &places{at: len(with) + len(head) + location(s.node) - shift, plan: plan}
 	rows, done, err := q.ask(with+head+text, at)
@@ -505,7 +548,7 @@ func integers(a arrow.Array) (out []int64, ok bool) {
 
 // fromWhere is the text of FROM and WHERE of the SELECT that reads a table, without a first condition that a column is not
 // NULL, and the offset that its places have lost.
-func (r *resolver) fromWhere(s *source, column string) (text string, shift int, ok bool) {
+func (r *resolver) fromWhere(s *source, sc *scope, column string) (text string, shift int, ok bool) {
 	i := r.token(location(s.node))
 	if i < 0 {
 		return "", 0, false
@@ -518,7 +561,7 @@ func (r *resolver) fromWhere(s *source, column string) (text string, shift int, 
 			depth++
 		case t.Is("(") || t.Is("["):
 			depth-- // brackets around tables in FROM
-		case depth <= 0 && t.Is("FROM") && !(from > 0 && r.tokens[from-1].Is(".")):
+		case depth <= 0 && t.Is("FROM") && !(from > 0 && (r.tokens[from-1].Is(".") || r.tokens[from-1].Is("DISTINCT"))):
 			depth = 1 << 30
 		}
 		if depth == 1<<30 {
@@ -565,7 +608,11 @@ func (r *resolver) fromWhere(s *source, column string) (text string, shift int, 
 		for k+2 < end && r.tokens[k+1].Is(".") {
 			k += 2
 		}
-		if k+4 < end && r.tokens[k].IsIdent() && strings.EqualFold(r.tokens[k].Name(), column) && r.tokens[k+1].Is("IS") && r.tokens[k+2].Is("NOT") && r.tokens[k+3].Is("NULL") && r.tokens[k+4].Is("AND") {
+		mine := len(sc.sources) == 1
+		if k > where+1 {
+			mine = strings.EqualFold(r.tokens[k-2].Name(), s.name)
+		}
+		if mine && k+4 < end && r.tokens[k].IsIdent() && strings.EqualFold(r.tokens[k].Name(), column) && r.tokens[k+1].Is("IS") && r.tokens[k+2].Is("NOT") && r.tokens[k+3].Is("NULL") && r.tokens[k+4].Is("AND") {
 			cut := r.tokens[where].End
 			text = r.text[lo:cut] + " " + r.text[r.tokens[k+4].End:hi]
 		}

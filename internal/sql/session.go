@@ -42,7 +42,7 @@ type Env struct {
 	mu      sync.Mutex
 	scorers map[int64]*bm25.Scorer
 	last    int64
-	scalars map[string]bool // functions that make one value of each row; true: always the same
+	scalars map[string]stability // functions that make one value of each row
 }
 
 // NewEnv prepares an engine for sessions over a catalog. export lists the directories that COPY TO may write into.

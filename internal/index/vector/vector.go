@@ -50,7 +50,10 @@ type Result struct {
 	Also []int64 // rows that may be nearer, whose distance the index cannot tell
 	// Short tells that there are fewer than K hits, and rows without a vector in the index: NULL, or of length 0 by cosine.
 	Short bool
-	Work  Work
+	// Near is how much farther than a hit another row may be told that is as near or nearer: sums in another order have other
+	// last digits. A share of the distance, which every metric has besides, is not in it.
+	Near float64
+	Work Work
 }
 
 // Work is what a search did.
@@ -115,7 +118,7 @@ func Open(ctx context.Context, src section.Source, size int64) (r *Reader, err e
 		return nil, errs.Newf(errs.Unsupported, "vector.open", "an index of kind %q by %q", h.Built, h.Metric)
 	}
 	r.metric = m
-	if h.Rows < 0 || h.Rows > math.MaxUint32 || h.Vectors < 0 || h.Nulls < 0 || h.Zeros < 0 || h.Vectors > h.Rows || h.Dim < 0 || h.Dim == 0 && h.Vectors > 0 {
+	if h.Longest < 0 || h.Rows < 0 || h.Rows > math.MaxUint32 || h.Vectors < 0 || h.Nulls < 0 || h.Zeros < 0 || h.Vectors > h.Rows || h.Dim < 0 || h.Dim == 0 && h.Vectors > 0 {
 		return bad("the head counts %d vectors in %d rows", h.Vectors, h.Rows)
 	}
 	b, err := f.Load(ctx, othersSection)
@@ -205,7 +208,23 @@ func (r *Reader) Search(ctx context.Context, query []float32, p Params) (res Res
 		}
 	}
 	res.Short = len(res.Hits) < p.K && r.head.Nulls+r.head.Zeros > 0
+	res.Near = r.near(query)
 	return res, nil
+}
+
+// near is Result.Near. A sum of n products in float32 is wrong by at most about n/4 roundings of the product of the lengths,
+// when four sums run side by side, and by about the root of it as a rule.
+func (r *Reader) near(query []float32) float64 {
+	roundings := (16 + 3*math.Sqrt(float64(r.head.Dim))) * 2 * 0x1p-24
+	switch r.metric {
+	case vec.MetricCosine:
+		return roundings
+	case vec.MetricDot:
+		return roundings * vec.Norm(query) * r.head.Longest
+	case vec.MetricL2: // squares below the range of float32
+		return math.Sqrt(float64(r.head.Dim) * 4 * math.SmallestNonzeroFloat32)
+	}
+	return 0
 }
 
 // guard makes an error of a fault in mapped memory, when a file was cut short, and of an index out of its range, when bytes
