@@ -171,7 +171,8 @@ func (n *Nearest) search(ctx context.Context, plan *lake.Plan, parts []*overlay.
 	slices.SortFunc(hits, func(a, b fileHit) int {
 		return cmp.Or(cmp.Compare(a.Distance, b.Distance), cmp.Compare(a.File, b.File), cmp.Compare(a.Pos, b.Pos))
 	})
-	return hits, also, near, short, true, nil
+	// What one part gives farther out than the last of these another part may have nearer and not have given.
+	return hits[:min(len(hits), params.K)], also, near, short, true, nil
 }
 
 // allowed are the rows of a part that may be hits, as bits by position in its artifact; nil means all.

@@ -115,6 +115,7 @@ type statement struct {
 	hintedEffort map[string]string // what a hint says about searches of vectors
 	places       *places           // what is added to a table, in a query aside
 	ranked       bool              // an index of vectors was used
+	gone         bool              // parameters stood in text that was replaced by its value
 	asked        int               // how many queries this one is aside of
 }
 

@@ -81,6 +81,7 @@ func (r *resolver) vectorAside(distance node, i int, arg node, sc *scope) (out [
 	}
 	r.edits = slices.DeleteFunc(r.edits, func(e lex.Edit) bool { return e.Start >= lo && e.End <= hi })
 	r.edits = append(r.edits, lex.Edit{Start: lo, End: hi, New: literal})
+	q.gone = true
 	return out, typ, nil
 }
 
