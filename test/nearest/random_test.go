@@ -20,7 +20,6 @@ type shape struct {
 	dim  int
 	make func(g *gen)
 	from []string // how FROM may name it; %t is the table
-	more []string // further columns of vectors, which may be NULL for all rows
 }
 
 // gen makes tables and statements.
@@ -357,9 +356,8 @@ func (g *gen) where(t string, depth int) string {
 
 // form is a SELECT that the answers of are compared.
 type form struct {
-	text  string
-	args  []any
-	plain bool // SELECT id, distance of one table: recall can be told
+	text string
+	args []any
 }
 
 func (g *gen) form(from string) form {
@@ -379,7 +377,7 @@ func (g *gen) form(from string) form {
 	if g.rng.IntN(3) > 0 {
 		where = " WHERE " + g.where(t, g.rng.IntN(3))
 	}
-	limit := pick(g.rng, 1, 2, 3, 5, 10, 10, 20, 50, 200)
+	limit := pick(g.rng, 1, 2, 3, 3, 5, 5, 10, 10, 20, 50, 200)
 	tail := fmt.Sprintf(" LIMIT %d", limit)
 	switch g.rng.IntN(8) {
 	case 0:
@@ -421,7 +419,7 @@ func (g *gen) form(from string) form {
 		join = " JOIN keys k ON k.id = t.id"
 		then = ""
 	case 1:
-		join = fmt.Sprintf(", keys k")
+		join = ", keys k"
 		if where == "" {
 			where = " WHERE k.id = t.id"
 		} else {
@@ -437,11 +435,10 @@ func (g *gen) form(from string) form {
 		join = " JOIN LATERAL (SELECT t.n + 1 AS m) lat ON true"
 	case 6:
 		join = " JOIN (SELECT id, count(*) AS c FROM keys GROUP BY id) z USING (id)"
-		items, order = strings.ReplaceAll(items, "* EXCLUDE (n)", "t.*"), strings.ReplaceAll(order, ", t.id", ", t.id")
 	case 7:
 		join = " JOIN few ON few.kind = t.kind"
 	}
-	f := form{args: g.args, plain: join == "" && strings.HasPrefix(items, "t.id, t.kind, ") && !strings.Contains(tail, "OFFSET")}
+	f := form{args: g.args}
 	if strings.HasPrefix(items, "* EX") && join != "" {
 		items = "t.*"
 	}
@@ -449,22 +446,21 @@ func (g *gen) form(from string) form {
 	with := ""
 	if strings.Contains(join, "few") {
 		with = "WITH few AS (SELECT 'a' AS kind UNION ALL SELECT 'dd') "
-		f.plain = false
 	}
 	switch g.rng.IntN(12) {
 	case 0:
-		body, f.plain = "SELECT count(*), sum(id), min(id) FROM ("+body+") s", false
+		body = "SELECT count(*), sum(id), min(id) FROM (" + body + ") s"
 		if !strings.Contains(items, "t.id") && items != "t.*" && !strings.HasPrefix(items, "*") {
 			body = strings.Replace(body, "sum(id), min(id)", "1", 1)
 		}
 	case 1:
 		if with == "" {
-			body, f.plain = "WITH near AS ("+body+") SELECT * FROM near", false
+			body = "WITH near AS (" + body + ") SELECT * FROM near"
 		}
 	case 2:
-		body, f.plain = "("+body+") UNION ALL ("+body+")", false
+		body = "(" + body + ") UNION ALL (" + body + ")"
 	case 3:
-		body, f.plain = fmt.Sprintf("SELECT o.id FROM %s o WHERE o.id IN (SELECT t.id FROM %s%s%s%s%s) ORDER BY o.id", g.table, from, join, where, " ORDER BY "+d+then+ifEmpty(then, ", t.id"), tail), false
+		body = fmt.Sprintf("SELECT o.id FROM %s o WHERE o.id IN (SELECT t.id FROM %s%s%s%s%s) ORDER BY o.id", g.table, from, join, where, " ORDER BY "+d+then+ifEmpty(then, ", t.id"), tail)
 	}
 	f.text = with + body
 	return f
@@ -481,12 +477,12 @@ func ifEmpty(s, otherwise string) string {
 var digits = regexp.MustCompile(`"-?[0-9.e+-]+"`)
 
 // tally counts statements.
-type tally struct{ asked, refused, looked, used, rows, short int }
+type tally struct{ asked, refused, looked, used, rows int }
 
 // Statements of ORDER BY distance LIMIT n of all shapes over tables of all shapes: with indexes that compare all, the answers
 // are those without any, to the last digit.
 func TestRandomStatements(t *testing.T) {
-	want, seed := 400, uint64(20260301)
+	want, seed := 300, uint64(20260301)
 	deep := os.Getenv(testenv.DeepVar) != ""
 	if deep {
 		want, seed = 40_000, rand.Uint64()
@@ -513,7 +509,7 @@ func TestRandomStatements(t *testing.T) {
 				g.do("ALTER TABLE " + g.table + " DROP COLUMN x")
 				g.do("ALTER TABLE " + g.table + " RENAME COLUMN e TO y")
 			}
-			for range map[bool]int{false: 34, true: 400}[deep] {
+			for range map[bool]int{false: 25, true: 400}[deep] {
 				g.compare(&sum, sh, from)
 				if t.Failed() {
 					t.Fatalf("seed %d, %s", seed, sh.name)
@@ -522,7 +518,7 @@ func TestRandomStatements(t *testing.T) {
 		}
 	}
 	t.Logf("%+v", sum)
-	if sum.used < sum.looked/2 || sum.refused > sum.asked/4 || sum.rows < 5*sum.asked {
+	if sum.used*5 < sum.looked*2 || sum.refused > sum.asked/4 || sum.rows < 5*sum.asked {
 		t.Errorf("too few statements used an index to prove anything: %+v", sum)
 	}
 }
