@@ -114,9 +114,11 @@ func (s *Set) Of(t *lake.Table) *Overlay {
 	return o
 }
 
-// Close ends background builds, which go on where they were when they are asked for again, and closes what is open.
+// Close ends background builds, which go on where they were when they are asked for again, and closes what is open. What is
+// mapped into memory goes once no query uses it.
 func (s *Set) Close() error {
 	s.background.stop()
+	s.cache.open.Clear()
 	s.cache.bundles.close()
 	return nil
 }

@@ -511,7 +511,7 @@ func TestMappedBundleCutShort(t *testing.T) {
 		t.Fatal(err)
 	}
 	table := newPoints(t, store, "cut")
-	table = addPoints(t, table, points(1, 2500))
+	table = addPoints(t, table, points(1, 5000))
 	table = addPoints(t, table, points(2, 300))
 	build(t, open(t, store, nil), table)
 	rows := scanPoints(t, table)

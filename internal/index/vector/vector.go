@@ -156,13 +156,17 @@ func (r *Reader) Metric() vec.Metric { return r.metric }
 // Dim is the dimension of the vectors; 0 when there are none.
 func (r *Reader) Dim() int { return r.head.Dim }
 
+// mappingCost is what a mapping counts as held, so that a cache that is bounded in bytes is in mappings too: a process can
+// have some 65,000.
+const mappingCost = 16 << 10
+
 // Memory is what the reader holds in bytes, without what is mapped.
 func (r *Reader) Memory() int64 {
 	n := int64(4*len(r.others)) + 4096
-	if !r.file.Mapped() {
-		n += r.kind.memory()
+	if maps := r.file.Maps(); maps > 0 {
+		return n + r.file.Held() + int64(maps)*mappingCost
 	}
-	return n
+	return n + r.kind.memory()
 }
 
 // Search finds the nearest rows of those allowed. A query of another dimension is Invalid; one with elements that are no
