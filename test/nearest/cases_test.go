@@ -8,7 +8,8 @@ import (
 	"github.com/overlakedb/overlake"
 )
 
-func TestProbes(t *testing.T) {
+// Statements that were, or could have been, answered wrongly.
+func TestCases(t *testing.T) {
 	w := newWorld(t)
 	w.do("CREATE TABLE p (id INTEGER, kind VARCHAR, g INTEGER, e vector(3), f vector(3), h halfvec(3), l FLOAT[])")
 	w.do("INSERT INTO p SELECT i, CASE WHEN i % 3 = 0 THEN 'a' ELSE 'b' END, i % 7, [sin(i), cos(i*i), i % 11 / 7.0]::FLOAT[]::vector, [cos(i), i % 5, 1]::FLOAT[]::vector, [sin(i), cos(i*i), i % 11 / 7.0]::FLOAT[]::halfvec, [sin(i), cos(i*i), i % 11 / 7.0]::FLOAT[] FROM range(0, 400) r(i)")
@@ -21,17 +22,16 @@ func TestProbes(t *testing.T) {
 		}
 	}
 	w.do("CREATE INDEX ON p (kind)")
+	used := 0
 	for _, c := range []struct {
 		text string
 		args []any
 	}{
-		{"SELECT id FROM p WHERE random() < 0.5 ORDER BY e <-> '[1,0,0]' LIMIT 20", nil},
 		{"SELECT id FROM (WITH k AS (SELECT q AS e, id FROM main.k WHERE id = 209) SELECT p.id FROM p ORDER BY p.e <-> (SELECT e FROM k LIMIT 1), p.id LIMIT 3)", nil},
 		{"WITH k AS (SELECT q AS e, id FROM main.k WHERE id = 209), n AS (SELECT p.id FROM p ORDER BY p.e <-> (SELECT e FROM k LIMIT 1), p.id LIMIT 3) SELECT * FROM n", nil},
 		{"WITH k AS (SELECT id + 100 AS id FROM main.k), n AS (SELECT p.id FROM p JOIN k USING (id) ORDER BY p.e <-> '[1,0,0]', p.id LIMIT 3) SELECT * FROM n", nil},
 		{"SELECT * FROM (WITH k AS (SELECT id + 100 AS id FROM main.k) SELECT p.id FROM p JOIN k USING (id) ORDER BY p.e <-> '[1,0,0]', p.id LIMIT 3)", nil},
 		{"SELECT p.id, k.id FROM p JOIN k ON k.id = p.id WHERE k.e IS NOT NULL AND p.kind < 'd' ORDER BY p.e <-> '[1,0,0]', p.id LIMIT 3", nil},
-		{"SELECT id FROM p WHERE id IN (SELECT r FROM (SELECT * FROM (SELECT floor(random() * 900) AS r FROM k)) x) ORDER BY e <-> '[1,0,0]', id LIMIT 3", nil},
 		{"SELECT p.id FROM p JOIN (SELECT * FROM k) k USING (id) ORDER BY p.e <-> '[1,0,0]', p.id LIMIT 3", nil},
 		{"SELECT p.id FROM p WHERE length(COLUMNS('kind')) < 3 ORDER BY p.e <-> '[1,0,0]', p.id LIMIT 3", nil},
 		{"SELECT p.id FROM p WHERE EXISTS (SELECT * FROM k WHERE k.id = p.id) ORDER BY p.e <-> '[1,0,0]', p.id LIMIT 3", nil},
@@ -70,7 +70,6 @@ func TestProbes(t *testing.T) {
 		{"SELECT id FROM p QUALIFY row_number() OVER (PARTITION BY g ORDER BY id) = 1 ORDER BY e <-> '[1,0,0]', id LIMIT 5", nil},
 		{"FROM p SELECT id ORDER BY e <-> '[1,0,0]', id LIMIT 5", nil},
 		{"SELECT id, e <-> '[1,0,0]' AS d FROM p ORDER BY ALL LIMIT 5", nil},
-		{"SELECT id FROM p TABLESAMPLE reservoir(5 ROWS) ORDER BY e <-> '[1,0,0]' LIMIT 5", nil},
 		{"SELECT id FROM p ORDER BY e <-> '[1,0,0]', id LIMIT 2 OFFSET 898", nil},
 		{"SELECT id FROM p ORDER BY e <-> '[1,0,0]', id LIMIT 2 OFFSET 899", nil},
 		{"SELECT id FROM p ORDER BY e <-> '[1,0,0]', id LIMIT 2 OFFSET 5000", nil},
@@ -83,16 +82,18 @@ func TestProbes(t *testing.T) {
 		{"SELECT id FROM p ORDER BY e <=> '[0,0,0]', id LIMIT 3", nil},
 		{"SELECT id FROM p ORDER BY e <-> '[1e30,0,0]', id LIMIT 3", nil},
 	} {
-		want, werr := w.rows(c.text+" /*+ no_index */", c.args...)
-		got, gerr := w.rows(c.text+" /*+ index exact */", c.args...)
-		used := ""
-		if gerr == nil {
-			used = w.explain(c.text+" /*+ index exact */", c.args...)
+		for _, hint := range []string{" /*+ index exact */", " /*+ exact */"} {
+			want, werr := w.rows(c.text+" /*+ no_index */", c.args...)
+			got, gerr := w.rows(c.text+hint, c.args...)
+			if fmt.Sprint(werr) != fmt.Sprint(gerr) || !slices.Equal(want, got) {
+				t.Errorf("%s%s\n  want %q, %v\n   got %q, %v", c.text, hint, want[:min(8, len(want))], werr, got[:min(8, len(got))], gerr)
+			}
 		}
-		if fmt.Sprint(werr) != fmt.Sprint(gerr) || !slices.Equal(want, got) {
-			t.Errorf("%s\n  want %q, %v\n   got %q, %v\n%s", c.text, want[:min(8, len(want))], werr, got[:min(8, len(got))], gerr, used)
-		} else {
-			t.Logf("ok %s (%d rows, %v): %.100s", c.text, len(got), gerr, used)
+		if _, err := w.rows(c.text, c.args...); err == nil && w.explain(c.text+" /*+ index exact */", c.args...) != "" {
+			used++
 		}
+	}
+	if used < 15 {
+		t.Errorf("only %d of the statements used an index", used)
 	}
 }
