@@ -79,6 +79,37 @@ func TestDimensions(t *testing.T) {
 	}
 }
 
+// What is written by a SELECT of the nearest rows is what the SELECT gives.
+func TestNearestRowsAreWritten(t *testing.T) {
+	w := newWorld(t)
+	w.do("CREATE TABLE o (id INTEGER, e vector(2))")
+	w.do("INSERT INTO o SELECT i, [i, i % 7]::FLOAT[]::vector FROM range(1, 500) r(i)")
+	w.do("CREATE INDEX ON o USING hnsw (e)")
+	near := "SELECT id, e FROM o WHERE id % 2 = 0 AND id NOT IN (SELECT id FROM o WHERE id < 20) ORDER BY e <-> (SELECT e FROM o WHERE id = 33), id LIMIT 9"
+	w.do("CREATE TABLE a AS " + near)
+	w.do("CREATE TABLE b (id BIGINT, e halfvec(2))")
+	w.do("INSERT INTO b " + near)
+	w.do("INSERT INTO b WITH o AS (SELECT * FROM main.o WHERE id = 400) SELECT id, e FROM main.o ORDER BY e <-> (SELECT e FROM o), id LIMIT 1")
+	want, err := w.rows(near + " /*+ no_index */")
+	if err != nil {
+		t.Fatal(err)
+	}
+	a, err := w.rows("SELECT * FROM a ORDER BY e <-> (SELECT e FROM o WHERE id = 33), id")
+	if err != nil || !slices.Equal(a, want) {
+		t.Errorf("CREATE TABLE AS wrote %q, %v, want %q", a, err, want)
+	}
+	b, err := w.rows("SELECT * FROM b WHERE id <> 400 ORDER BY e <-> '[33,5]', id")
+	if err != nil || !slices.Equal(b, want) {
+		t.Errorf("INSERT wrote %q, %v, want %q", b, err, want)
+	}
+	if n, err := w.rows("SELECT count(*) FROM b WHERE id = 400"); err != nil || n[0] != "1" {
+		t.Errorf("INSERT with a WITH: %q, %v", n, err)
+	}
+	if w.explain(near) == "" {
+		t.Error("no index")
+	}
+}
+
 // An index by another metric, of another column or of no vectors is not asked.
 func TestOtherIndexes(t *testing.T) {
 	w := newWorld(t)
