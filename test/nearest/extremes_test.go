@@ -2,9 +2,13 @@ package nearest
 
 import (
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/overlakedb/overlake"
+	"github.com/overlakedb/overlake/test/ask"
 )
 
 // same asks a statement with and without indexes.
@@ -107,6 +111,40 @@ func TestNearestRowsAreWritten(t *testing.T) {
 	}
 	if w.explain(near) == "" {
 		t.Error("no index")
+	}
+}
+
+// Rows that cannot have such an index keep the others from nothing, and are scanned.
+func TestRowsWithoutAnIndex(t *testing.T) {
+	for name, c := range map[string]struct {
+		options overlake.Options
+		odd     string // vector of some rows
+		want    string
+	}{
+		"too little memory": {overlake.Options{IndexMemory: 300_000}, "'[1,2,3,4]'", "needs .* bytes and may hold|do not fit into"},
+		"too many are huge": {overlake.Options{}, "'[1e30,0,0,1e-30]'", "more than 1000 vectors"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			events := 0
+			c.options.IndexByHand, c.options.Events = true, func(overlake.Event) { events++ }
+			db := ask.Open(t, t.TempDir(), c.options)
+			w := &world{t, db, db.Session()}
+			w.do("CREATE TABLE v (id INTEGER, e vector(4))")
+			w.do("INSERT INTO v SELECT i, CASE WHEN i % 4 = 0 THEN " + c.odd + " ELSE [sin(i), cos(i), sin(2 * i), 1]::FLOAT[]::vector END FROM range(0, 8000) r(i)")
+			w.do("CREATE INDEX ids ON v (id)")
+			_, err := w.rows("CREATE INDEX nearest ON v USING hnsw (e)")
+			if err == nil || !regexp.MustCompile(c.want).MatchString(err.Error()) || events == 0 {
+				t.Errorf("the build gives %v and %d events", err, events)
+			}
+			w.do("INSERT INTO v SELECT i, [sin(i), cos(i), sin(2 * i), 1]::FLOAT[]::vector FROM range(8000, 8100) r(i)")
+			if _, err := w.rows("REINDEX INDEX nearest"); err == nil {
+				t.Error("the file has an index now")
+			}
+			for _, q := range []string{"[0,1,0,1]", "[1,2,3,4]", "[1e30,0,0,0]"} {
+				w.same("SELECT id, e <-> '"+q+"' FROM v ORDER BY 2, id LIMIT 9", " /*+ index */")
+				w.same("SELECT id FROM v WHERE id > 7990 ORDER BY e <-> '"+q+"', id LIMIT 9", " /*+ index exact */")
+			}
+		})
 	}
 }
 
