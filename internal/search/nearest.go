@@ -33,6 +33,7 @@ type NearestRequest struct {
 	Effort  Effort
 	Only    string // name of the index to use; "" means any
 	Forced  bool   // use an index where a scan is known to be as fast
+	NotNull bool   // rows without a vector are not wanted
 }
 
 // Effort overrides how much a search of an index does; 0 means what the index says, else what was found right when it was
@@ -80,7 +81,7 @@ func FindNearest(ctx context.Context, plan *lake.Plan, view *overlay.View, r Nea
 	if !r.Forced && r.K > manyHits && float64(r.K) > hitShare*float64(covered) {
 		return nil, false, nil
 	}
-	params := vector.Params{Ef: r.Effort.Ef, Probes: r.Effort.Probes, Rerank: r.Effort.Rerank, Exact: r.Effort.Exact}
+	params := vector.Params{Ef: r.Effort.Ef, Probes: r.Effort.Probes, Rerank: r.Effort.Rerank, Exact: r.Effort.Exact, NotNull: r.NotNull}
 	ef, probes, rerank := vector.SearchParams(x.Params)
 	params.Ef, params.Probes, params.Rerank = cmp.Or(params.Ef, ef), cmp.Or(params.Probes, probes), cmp.Or(params.Rerank, rerank)
 	n = &Nearest{Index: x.Name, Kind: x.Kind, Parts: len(parts)}

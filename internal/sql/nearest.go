@@ -68,7 +68,7 @@ func (r *resolver) nearest(n node, s *source, sc *scope) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	exact, filtered := true, len(sc.sources) > 1
+	exact, filtered, notNull := true, len(sc.sources) > 1, false
 	p := &pusher{q: q, s: s, sc: sc}
 	for _, c := range conjuncts(child(n, "where_clause")) {
 		if isEffort(c, &effort) || c == nil {
@@ -77,7 +77,8 @@ func (r *resolver) nearest(n node, s *source, sc *scope) (string, error) {
 		e, ok := p.expr(c)
 		if not, is := e.(predicate.Not); is {
 			if x, is := not.X.(predicate.IsNull); is && x.Column == nq.column {
-				continue // a row without a vector has no distance
+				notNull = true // has no distance
+				continue
 			}
 		}
 		filtered = true
@@ -100,7 +101,7 @@ func (r *resolver) nearest(n node, s *source, sc *scope) (string, error) {
 	} else if nq.half {
 		return "", nil // its floats become halves, which no index has
 	}
-	request := search.NearestRequest{Field: datafile.FieldID(field), Metric: nq.metric, Query: nq.query, K: int(nq.rows), Ties: nq.ties, Effort: effort, Forced: opts.Hint == search.UseIndex}
+	request := search.NearestRequest{Field: datafile.FieldID(field), Metric: nq.metric, Query: nq.query, K: int(nq.rows), Ties: nq.ties, Effort: effort, Forced: opts.Hint == search.UseIndex, NotNull: notNull}
 	if opts.Only != "" {
 		if k := slices.IndexFunc(v.Indexes(), func(x *overlay.Index) bool { return strings.EqualFold(x.Name, opts.Only) }); k >= 0 {
 			if !overlay.OfVectors(v.Indexes()[k].Kind) {

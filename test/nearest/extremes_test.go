@@ -190,3 +190,34 @@ func TestOtherIndexes(t *testing.T) {
 		t.Errorf("the index named was not asked: %s", e)
 	}
 }
+
+// Fewer rows than wanted come by an index too, when no row without a distance can be missing.
+func TestFewerThanWanted(t *testing.T) {
+	w := newWorld(t)
+	w.do("CREATE TABLE o (id INTEGER, e vector(2))")
+	w.do("INSERT INTO o SELECT i, CASE WHEN i % 10 = 3 THEN NULL WHEN i % 10 = 4 THEN '[0,0]'::vector ELSE [i, i % 7]::FLOAT[]::vector END FROM range(0, 2000) r(i)")
+	w.do("CREATE INDEX o_l2 ON o USING hnsw (e)")
+	w.do("CREATE INDEX o_cosine ON o USING hnsw (e) WITH (metric = 'cosine')")
+	for text, used := range map[string]bool{
+		"WHERE id IN (10, 20, 30) ORDER BY e <-> '[1,2]', id LIMIT 10":                   true,
+		"WHERE id IN (10, 13, 30) ORDER BY e <-> '[1,2]', id LIMIT 10":                   false,
+		"WHERE id IN (10, 13, 30) ORDER BY e <-> '[1,2]', id LIMIT 2":                    true,
+		"WHERE e IS NOT NULL AND id IN (10, 13, 30) ORDER BY e <-> '[1,2]', id LIMIT 10": true,
+		"WHERE e IS NOT NULL ORDER BY e <-> '[1,2]', id LIMIT 1900":                      true,
+		"WHERE id IN (10, 20, 30) ORDER BY e <=> '[1,2]', id LIMIT 10":                   true,
+		"WHERE id IN (10, 14, 30) ORDER BY e <=> '[1,2]', id LIMIT 10":                   false,
+		"WHERE e IS NOT NULL AND id IN (10, 14, 3) ORDER BY e <=> '[1,2]', id LIMIT 10":  false,
+		"WHERE e IS NOT NULL AND length('ab') = 1 ORDER BY e <=> '[1,2]', id LIMIT 10":   true,
+		"WHERE e IS NOT NULL AND id IN (10, 13, 3) ORDER BY e <-> '[1,2]', id LIMIT 10":  true,
+		"WHERE e IS NULL ORDER BY e <-> '[1,2]', id LIMIT 3":                             false,
+		"WHERE e IS NULL OR id = 7 ORDER BY e <-> '[1,2]', id LIMIT 3":                   false,
+		"WHERE NOT (e IS NULL) ORDER BY e <-> '[1,2]', id LIMIT 3":                       true,
+		"WHERE e IS NOT NULL OR id = 13 ORDER BY e <-> '[1,2]', id LIMIT 1801":           false,
+	} {
+		text = "SELECT id, e FROM o " + text
+		w.same(text, " /*+ index */")
+		if got := w.explain(text+" /*+ index */") != ""; got != used {
+			t.Errorf("%s: an index is used: %v, want %v", text, got, used)
+		}
+	}
+}

@@ -35,6 +35,7 @@ type Params struct {
 	Exact              bool     // compare all
 	Allowed            []uint64 // a bit for each position, set for rows that may be hits; nil: all
 	AllowedCount       int64    // bits set in Allowed
+	NotNull            bool     // rows that are NULL are not wanted
 }
 
 // Hit is a row with its distance, as the metric has it: the Euclidean distance, the negative inner product, one minus the
@@ -48,7 +49,8 @@ type Hit struct {
 type Result struct {
 	Hits []Hit   // ascending by distance, then position
 	Also []int64 // rows that may be nearer, whose distance the index cannot tell
-	// Short tells that there are fewer than K hits, and rows without a vector in the index: NULL, or of length 0 by cosine.
+	// Short tells that there are fewer than K hits, and perhaps more rows that may be hits without a vector in the index: NULL,
+	// or of length 0 by cosine.
 	Short bool
 	// Near is how much farther than a hit another row may be told that is as near or nearer: sums in another order have other
 	// last digits. A share of the distance, which every metric has besides, is not in it.
@@ -211,7 +213,14 @@ func (r *Reader) Search(ctx context.Context, query []float32, p Params) (res Res
 			h.Distance = math.Sqrt(max(h.Distance, 0))
 		}
 	}
-	res.Short = len(res.Hits) < p.K && r.head.Nulls+r.head.Zeros > 0
+	without := r.head.Zeros
+	if !p.NotNull {
+		without += r.head.Nulls
+	}
+	if all := int64(len(res.Hits) + len(res.Also)); p.Allowed != nil && p.AllowedCount <= all {
+		without = 0 // all that may be hits are
+	}
+	res.Short = len(res.Hits) < p.K && without > 0
 	res.Near = r.near(query)
 	return res, nil
 }
