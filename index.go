@@ -10,16 +10,26 @@ import (
 
 // IndexSpec asks for an index. The zero value of everything but Columns is usable.
 type IndexSpec struct {
-	// Name is unique in the table, whatever its case; "" makes one of table, columns and kind, such as events_who_bitmap.
+	// Name is unique in the table, whatever its case; "" makes one of table, columns and kind, such as events_who_bitmap, and
+	// of the metric of an index of vectors unless it is l2.
 	Name string
 	// Kind is "bitmap" (one column, or several as a composite key), which finds rows by value, range and prefix, or "bloom",
-	// which is smaller and only tells which files cannot hold a value; "" and "composite" mean bitmap.
+	// which is smaller and only tells which files cannot hold a value; "composite" means bitmap.
+	//
+	// Kinds over one column of vectors find the rows nearest to a vector, for ORDER BY distance LIMIT n: "hnsw" (a graph),
+	// "hnsw_tq8" and "hnsw_tq4" (a graph over vectors in 8 and 4 bits a dimension), "ivfflat", "ivf", "ivf_tq8" and "ivf_tq4"
+	// (lists around centroids), "flat" (all are compared). All but flat find most of the nearest, not always all; up to 1,000
+	// vectors, every kind compares all. "" means bitmap, and hnsw_tq8 over a column of vectors.
 	Kind string
-	// Columns of the key, in their order: up to 16 of a bitmap index, one of a Bloom index. Lists, structs, maps and vectors
-	// cannot be indexed.
+	// Columns of the key, in their order: up to 16 of a bitmap index, one of all others. A column of vectors is one of type
+	// vector(n), halfvec(n) or a list of FLOAT with as many elements in every row; other lists, structs and maps cannot be
+	// indexed.
 	Columns []string
 	// Params are parameters of the kind: fpr of a Bloom index is the share of values taken for present although they are
-	// not, from 0.0001 to 0.5; default 0.01.
+	// not, from 0.0001 to 0.5; default 0.01. Those of an index of vectors are metric (l2, cosine, ip, l1, or one of pgvector's
+	// operator classes; default l2; l1 by floats only), m (2 to 100, default 16) and ef_construction (4 to 1000, at least
+	// twice m, default 200) of graphs, lists of lists, seed, and the effort of searches: ef_search of graphs, probes of lists,
+	// rerank of all. The default of these is what was found right when a part was built.
 	Params map[string]string
 	// Async returns before the index is built; WaitForIndexes waits for it. DB.Close ends the build; the next commit to the
 	// table goes on with it, and so does BuildIndexes.

@@ -36,9 +36,13 @@ func (p *program) indexCreateCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "create TABLE COLUMN ...",
 		Short: "make an index over a column, or one over several as a composite key, and build it",
+		Long: "bitmap finds rows by value, range and prefix; bloom, smaller, only rules files out. Of a column of vectors, hnsw, hnsw_tq8,\n" +
+			"hnsw_tq4 (graphs), ivfflat, ivf, ivf_tq8, ivf_tq4 (lists) and flat (all compared) find the rows that are nearest to a vector:\n" +
+			"those of up to 1,000 vectors exactly, else most of them. --param metric= is l2, cosine, ip or l1.",
 		Example: `  overlake index create events user_id
   overlake index create events country city --name place
-  overlake index create events session --kind bloom --param fpr=0.001`,
+  overlake index create events session --kind bloom --param fpr=0.001
+  overlake index create docs embedding --kind hnsw_tq8 --param metric=cosine --param m=16`,
 		Args: atLeast(2, "a table and at least one column are needed"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if async {
@@ -76,8 +80,8 @@ func (p *program) indexCreateCommand() *cobra.Command {
 		},
 	}
 	f := cmd.Flags()
-	f.StringVar(&spec.Name, "name", "", "name of the index (default made of table, columns and kind)")
-	f.StringVar(&spec.Kind, "kind", "", "bitmap, which finds rows by value, range and prefix, or bloom, which only rules files out (default bitmap)")
+	f.StringVar(&spec.Name, "name", "", "name of the index (default made of table, columns, kind and metric)")
+	f.StringVar(&spec.Kind, "kind", "", "bitmap, bloom, hnsw, hnsw_tq8, hnsw_tq4, ivfflat, ivf, ivf_tq8, ivf_tq4 or flat (default bitmap; hnsw_tq8 of a column of vectors)")
 	f.StringSliceVar(&params, "param", nil, "parameter of the kind: NAME=VALUE; may be repeated")
 	f.BoolVar(&async, "async", false, "refused: see the message")
 	_ = f.MarkHidden("async")

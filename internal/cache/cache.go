@@ -77,6 +77,14 @@ func (c *LRU) Delete(key string) {
 	}
 }
 
+// Clear forgets all keys.
+func (c *LRU) Clear() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.items, c.used = map[string]*list.Element{}, 0
+	c.order.Init()
+}
+
 // Bytes is what the values take, as their makers told.
 func (c *LRU) Bytes() int64 {
 	c.mu.Lock()

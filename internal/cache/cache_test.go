@@ -72,3 +72,18 @@ func TestOrMakesOnceAndKeepsNoFailure(t *testing.T) {
 		t.Errorf("%d bytes are held", c.Bytes())
 	}
 }
+
+func TestClear(t *testing.T) {
+	c := cache.New(1 << 20)
+	for i := range 10 {
+		c.Put(strconv.Itoa(i), i, 1000)
+	}
+	c.Clear()
+	if _, ok := c.Get("3"); ok || c.Bytes() != 0 {
+		t.Errorf("something is left, %d bytes", c.Bytes())
+	}
+	c.Put("3", 3, 1000)
+	if v, ok := c.Get("3"); !ok || v != 3 {
+		t.Errorf("it keeps nothing any more: %v", v)
+	}
+}

@@ -118,9 +118,11 @@ func (s *Set) Of(t *lake.Table) *Overlay {
 	return o
 }
 
-// Close ends background builds, which go on where they were when they are asked for again, and closes what is open.
+// Close ends background builds, which go on where they were when they are asked for again, and closes what is open. What is
+// mapped into memory goes once no query uses it.
 func (s *Set) Close() error {
 	s.background.stop()
+	s.cache.open.Clear()
 	s.cache.bundles.close()
 	return nil
 }
@@ -175,7 +177,7 @@ func (o *Overlay) version(ctx context.Context) (*Version, error) {
 
 // Spec asks for an index.
 type Spec struct {
-	Name    string   // "" makes one of table, columns and kind
+	Name    string   // "" makes one of table, columns, kind and, unless it is l2, metric
 	Kind    string   // "" means bitmap, and hnsw_tq8 for a column of vectors
 	Columns []string // of the table, in the order of the key
 	Params  map[string]string
@@ -268,6 +270,9 @@ func (o *Overlay) definition(t *lake.Table, spec Spec) (Definition, error) {
 	}
 	if d.Name == "" {
 		d.Name = t.Ident().Name + "_" + strings.ToLower(strings.Join(spec.Columns, "_")) + "_" + d.Kind
+		if m := d.Params["metric"]; OfVectors(d.Kind) && m != vec.MetricL2.String() { // a column may have an index by each
+			d.Name += "_" + m
+		}
 	}
 	if len(d.Name) > 255 {
 		return bad("the name of an index has at most 255 bytes")

@@ -35,6 +35,7 @@ type NearestRequest struct {
 	Effort  Effort
 	Only    string // name of the index to use; "" means any
 	Forced  bool   // use an index where a scan is known to be as fast
+	NotNull bool   // rows without a vector are not wanted
 }
 
 // Effort overrides how much a search of an index does; 0 means what the index says, else what was found right when it was
@@ -90,8 +91,8 @@ type Nearest struct {
 
 const (
 	tieRows  = 4       // more rows than wanted are asked for: two ways to add up a distance differ in its last digits
-	tieMost  = 4096    // more at most, where ties are wanted
-	tieShare = 1e-5    // distances as near as this are ties
+	tieMost  = 4096    // more than these ties are for a scan to order
+	tieShare = 1e-5    // distances as near as this are ties, besides what vector.Result.Near says
 	estShare = 0.01    // of estimated distances
 	manyHits = 1000    // so many rows, and a share of a covered table such as the next, are found by a scan
 	hitShare = 0.05    // as fast
@@ -110,17 +111,18 @@ func FindNearest(ctx context.Context, plan *lake.Plan, view *overlay.View, r Nea
 	if !r.Forced && r.K > manyHits && float64(r.K) > hitShare*float64(rowsOf(parts)) {
 		return nil, false, nil
 	}
-	params := vector.Params{Ef: r.Effort.Ef, Probes: r.Effort.Probes, Rerank: r.Effort.Rerank, Exact: r.Effort.Exact}
+	params := vector.Params{Ef: r.Effort.Ef, Probes: r.Effort.Probes, Rerank: r.Effort.Rerank, Exact: r.Effort.Exact, NotNull: r.NotNull}
 	ef, probes, rerank := vector.SearchParams(x.Params)
 	params.Ef, params.Probes, params.Rerank = cmp.Or(params.Ef, ef), cmp.Or(params.Probes, probes), cmp.Or(params.Rerank, rerank)
 	n = &Nearest{Index: x.Name, Kind: x.Kind, Parts: len(parts)}
+	exact := r.Effort.Exact || x.Kind == string(vector.Flat)
 	least, share := tieRows, tieShare
 	if slices.ContainsFunc(parts, func(p *overlay.Part) bool { return !p.Exact() }) {
 		least, share = max(tieRows, r.K/2), estShare // the engine compares these in full
 	}
 	for more := least; ; more *= 8 {
 		params.K = r.K + more
-		hits, also, short, ok, err := n.search(ctx, plan, parts, &r, params)
+		hits, also, near, short, ok, err := n.search(ctx, plan, parts, &r, params)
 		if !ok || err != nil {
 			return nil, false, err
 		}
@@ -129,7 +131,7 @@ func FindNearest(ctx context.Context, plan *lake.Plan, view *overlay.View, r Nea
 		}
 		if len(hits) > r.K {
 			last := hits[r.K-1].Distance
-			far := last + share*math.Abs(last)
+			far := last + share*math.Abs(last) + near
 			at := r.K
 			if least > tieRows {
 				at = min(r.K+least, len(hits))
@@ -137,8 +139,13 @@ func FindNearest(ctx context.Context, plan *lake.Plan, view *overlay.View, r Nea
 			for at < len(hits) && hits[at].Distance <= far {
 				at++
 			}
-			if r.Ties && at == len(hits) && len(hits) >= params.K && more < tieMost {
-				continue
+			if (r.Ties || exact) && at == len(hits) && len(hits) >= params.K {
+				if more < tieMost {
+					continue
+				}
+				if r.Ties {
+					return nil, false, nil // who is first among so many is not for the index to say
+				}
 			}
 			hits = hits[:at]
 		}
@@ -162,7 +169,7 @@ func FindWithin(ctx context.Context, plan *lake.Plan, view *overlay.View, r Near
 		return nil, false, err
 	}
 	n = &Nearest{Index: x.Name, Kind: x.Kind, Parts: len(parts)}
-	hits, also, _, ok, err := n.search(ctx, plan, parts, &r, vector.Params{Exact: true, Ranged: true, Within: within})
+	hits, also, _, _, ok, err := n.search(ctx, plan, parts, &r, vector.Params{Exact: true, Ranged: true, Within: within})
 	if !ok || err != nil {
 		return nil, false, err
 	}
@@ -189,8 +196,8 @@ type fileHit struct {
 	Distance float64
 }
 
-// search searches all parts, some at once, and merges what they find.
-func (n *Nearest) search(ctx context.Context, plan *lake.Plan, parts []*overlay.Part, r *NearestRequest, params vector.Params) (hits []fileHit, also []fileHit, short, ok bool, err error) {
+// search searches all parts, some at once, and merges what they find. near and short are those of vector.Result.
+func (n *Nearest) search(ctx context.Context, plan *lake.Plan, parts []*overlay.Part, r *NearestRequest, params vector.Params) (hits, also []fileHit, near float64, short, ok bool, err error) {
 	results := make([]vector.Result, len(parts))
 	told := make([]bool, len(parts))
 	g, gctx := errgroup.WithContext(ctx)
@@ -210,15 +217,15 @@ func (n *Nearest) search(ctx context.Context, plan *lake.Plan, parts []*overlay.
 		err = g.Wait()
 	}
 	if err != nil {
-		return nil, nil, false, false, err
+		return nil, nil, 0, false, false, err
 	}
 	n.Work = vector.Work{}
 	for i, res := range results {
 		if !told[i] {
-			return nil, nil, false, false, nil
+			return nil, nil, 0, false, false, nil
 		}
 		n.Work.Add(res.Work)
-		short = short || res.Short
+		short, near = short || res.Short, max(near, res.Near)
 		place := func(pos int64, d float64) fileHit {
 			files := parts[i].Files
 			at, found := slices.BinarySearchFunc(files, pos, func(f overlay.PartFile, pos int64) int { return cmp.Compare(f.Base, pos) })
@@ -237,7 +244,11 @@ func (n *Nearest) search(ctx context.Context, plan *lake.Plan, parts []*overlay.
 	slices.SortFunc(hits, func(a, b fileHit) int {
 		return cmp.Or(cmp.Compare(a.Distance, b.Distance), cmp.Compare(a.File, b.File), cmp.Compare(a.Pos, b.Pos))
 	})
-	return hits, also, short, true, nil
+	// What one part gives farther out than the last of these another part may have nearer and not have given.
+	if params.K > 0 {
+		hits = hits[:min(len(hits), params.K)]
+	}
+	return hits, also, near, short, true, nil
 }
 
 // allowed are the rows of a part that may be hits, as bits by position in its artifact; nil means all.

@@ -328,7 +328,7 @@ func (c *cursor) properties() (map[string]string, error) {
 	}
 	out := map[string]string{}
 	for !c.accept(")") {
-		key := ""
+		key, at := "", c.peek().Start
 		if t := c.peek(); t.Kind == lex.String {
 			key = c.next().Value()
 		} else {
@@ -337,6 +337,9 @@ func (c *cursor) properties() (map[string]string, error) {
 				return nil, err
 			}
 			key = strings.Join(parts, ".")
+		}
+		if _, twice := out[key]; twice {
+			return nil, lex.Errorf(c.text, at, "parameter %q specified more than once", key)
 		}
 		if c.peek().Text == "=" || c.peek().Text == "=>" {
 			c.next()

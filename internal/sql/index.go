@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/overlakedb/overlake/internal/declared"
 	"github.com/overlakedb/overlake/internal/errs"
 	"github.com/overlakedb/overlake/internal/index/vector"
 	"github.com/overlakedb/overlake/internal/lake"
@@ -50,8 +51,8 @@ func (q *statement) createIndex(c *cursor) (*Result, error) {
 			return nil, errs.Wrap(errs.Unsupported, "sql.index", lex.At(c.text, at, "there is no index of kind "+spec.Kind), errs.Hint("write USING %s", strings.Join(overlay.Kinds(), ", ")))
 		}
 	}
-	metric := ""
-	if spec.Columns, metric, err = c.indexColumns(overlay.OfVectors(spec.Kind)); err != nil {
+	var class lex.Token
+	if spec.Columns, class, err = c.indexColumns(overlay.OfVectors(spec.Kind) || spec.Kind == ""); err != nil {
 		return nil, err
 	}
 	async := false
@@ -60,7 +61,8 @@ func (q *statement) createIndex(c *cursor) (*Result, error) {
 			return nil, err
 		}
 	}
-	if metric != "" {
+	if m, ok := vector.ParseMetric(class.Name()); ok {
+		metric := m.String()
 		if m, ok := spec.Params["metric"]; ok {
 			return nil, errs.New(errs.Invalid, "sql.index", "the operator class says "+metric+", and WITH says metric = "+m, errs.Hint("leave one of them out"))
 		}
@@ -79,6 +81,9 @@ func (q *statement) createIndex(c *cursor) (*Result, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := checkClass(t, spec.Columns[0], c.text, class); err != nil {
+		return nil, err
+	}
 	o := q.s.env.overlays.Of(t)
 	d, err := o.Define(q.ctx, t, spec)
 	if quiet && errs.Is(err, errs.Exists) {
@@ -95,6 +100,20 @@ func (q *statement) createIndex(c *cursor) (*Result, error) {
 	return done("CREATE INDEX", -1), indexError(err, d.Name)
 }
 
+// checkClass refuses an operator class of pgvector's that is of another type than the column.
+func checkClass(t *lake.Table, column, text string, class lex.Token) error {
+	of, _, _ := strings.Cut(strings.ToLower(class.Name()), "_")
+	for _, f := range t.Schema().Fields() {
+		d, ok := declared.Of(f)
+		if !strings.EqualFold(f.Name, column) || !ok || d.Name == of || of != "vector" && of != "halfvec" {
+			continue
+		}
+		return errs.Wrap(errs.Invalid, "sql.index", lex.At(text, class.Start, "operator class "+class.Name()+" does not accept data type "+d.Name),
+			errs.Hint("write %s", strings.Replace(class.Name(), of, d.Name, 1)))
+	}
+	return nil
+}
+
 // indexError tells that an index stays when its build fails.
 func indexError(err error, name string) error {
 	if err == nil {
@@ -104,10 +123,10 @@ func indexError(err error, name string) error {
 }
 
 // indexColumns reads the columns of CREATE INDEX. Order and operator classes that other databases know are refused unless
-// they say what holds anyway; of an index of vectors the operator class says the metric.
-func (c *cursor) indexColumns(vectors bool) (out []string, metric string, err error) {
+// they say what holds anyway; of an index of vectors the operator class says the metric, and is given as a word.
+func (c *cursor) indexColumns(vectors bool) (out []string, class lex.Token, err error) {
 	if err := c.expect("("); err != nil {
-		return nil, "", err
+		return nil, class, err
 	}
 	for {
 		at := c.peek().Start
@@ -115,52 +134,50 @@ func (c *cursor) indexColumns(vectors bool) (out []string, metric string, err er
 			return errs.Wrap(errs.Unsupported, "sql.index", lex.At(c.text, at, "indexes on expressions are not supported"), errs.Hint("name a column"))
 		}
 		if c.peek().Is("(") {
-			return nil, "", expression()
+			return nil, class, expression()
 		}
 		name, err := c.name("a column")
 		if err != nil {
-			return nil, "", err
+			return nil, class, err
 		}
 		if c.peek().Kind == lex.Op || c.peek().Is("(") || c.peek().Is("::") || c.peek().Is("[") {
-			return nil, "", expression()
+			return nil, class, expression()
 		}
 		if c.peek().Is("COLLATE") {
-			return nil, "", errs.Wrap(errs.Unsupported, "sql.index", lex.At(c.text, c.peek().Start, "COLLATE in CREATE INDEX is not supported: text is compared byte by byte"))
+			return nil, class, errs.Wrap(errs.Unsupported, "sql.index", lex.At(c.text, c.peek().Start, "COLLATE in CREATE INDEX is not supported: text is compared byte by byte"))
 		}
 		out = append(out, name)
 		if t := c.peek(); vectors && t.IsIdent() && !t.Is("ASC") && !t.Is("DESC") && !t.Is("NULLS") {
-			m, ok := vector.ParseMetric(t.Name())
-			if !ok {
-				return nil, "", errs.Wrap(errs.Unsupported, "sql.index", lex.At(c.text, t.Start, "operator class "+t.Name()+" is not supported"),
+			if _, ok := vector.ParseMetric(t.Name()); !ok {
+				return nil, class, errs.Wrap(errs.Unsupported, "sql.index", lex.At(c.text, t.Start, "operator class "+t.Name()+" is not supported"),
 					errs.Hint("write vector_l2_ops, vector_cosine_ops, vector_ip_ops or vector_l1_ops"))
 			}
-			metric = m.String()
-			c.next()
+			class = c.next()
 		}
 		c.accept("ASC")
 		if c.accept("NULLS") && !c.accept("LAST") && !c.accept("FIRST") {
-			return nil, "", c.errorf("expected FIRST or LAST")
+			return nil, class, c.errorf("expected FIRST or LAST")
 		}
 		switch {
 		case c.accept(","):
 			continue
 		case c.accept(")"):
-			return out, metric, nil
+			return out, class, nil
 		case c.peek().Is("DESC"):
 			c.next() // an index is read from both ends
 			if c.accept("NULLS") && !c.accept("LAST") && !c.accept("FIRST") {
-				return nil, "", c.errorf("expected FIRST or LAST")
+				return nil, class, c.errorf("expected FIRST or LAST")
 			}
 			if c.accept(",") {
 				continue
 			}
 			if c.accept(")") {
-				return out, metric, nil
+				return out, class, nil
 			}
 		case c.peek().IsIdent():
-			return nil, "", errs.Wrap(errs.Unsupported, "sql.index", lex.At(c.text, c.peek().Start, "operator class "+c.peek().Name()+" is not supported"))
+			return nil, class, errs.Wrap(errs.Unsupported, "sql.index", lex.At(c.text, c.peek().Start, "operator class "+c.peek().Name()+" is not supported"))
 		}
-		return nil, "", c.errorf("expected , or )")
+		return nil, class, c.errorf("expected , or )")
 	}
 }
 

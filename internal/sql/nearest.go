@@ -36,6 +36,7 @@ type nearestQuery struct {
 	metric  vec.Metric
 	query   []float32
 	rows    int64 // LIMIT and OFFSET
+	half    bool  // computed of halves, whatever the column holds
 	offset  int64
 	ties    bool // more follows in ORDER BY
 	bounded bool // WHERE has an upper bound for the distance
@@ -61,15 +62,15 @@ func (r *resolver) nearest(n node, s *source, sc *scope) (string, error) {
 		return "", err
 	}
 	nq, err := r.nearestOf(n, s, sc)
-	if nq == nil || err != nil || q.unsteady(n["where_clause"]) || q.unsteady(n["from_table"]) {
-		return "", err // rows that qualify now may not do so when the statement runs
+	if nq == nil || err != nil {
+		return "", err
 	}
 	var filter predicate.Expr
 	effort, err := q.effort()
 	if err != nil {
 		return "", err
 	}
-	exact, filtered := true, len(sc.sources) > 1
+	exact, filtered, notNull := true, len(sc.sources) > 1, false
 	p := &pusher{q: q, s: s, sc: sc}
 	for _, c := range conjuncts(child(n, "where_clause")) {
 		if isEffort(c, &effort) || c == nil {
@@ -78,7 +79,8 @@ func (r *resolver) nearest(n node, s *source, sc *scope) (string, error) {
 		e, ok := p.expr(c)
 		if not, is := e.(predicate.Not); is {
 			if x, is := not.X.(predicate.IsNull); is && x.Column == nq.column {
-				continue // a row without a vector has no distance
+				notNull = true // has no distance
+				continue
 			}
 		}
 		if q.bounds(c, nq, p) {
@@ -94,10 +96,18 @@ func (r *resolver) nearest(n node, s *source, sc *scope) (string, error) {
 	}
 	at := slices.IndexFunc(plan.Schema.Fields(), func(f arrow.Field) bool { return f.Name == nq.column })
 	field := plan.Schema.Field(at)
-	if d, ok := declared.Of(field); ok && d.N > 0 && d.N != len(nq.query) {
+	d, _ := declared.Of(field)
+	if d.N > 0 && d.N != len(nq.query) {
 		return "", nil // the engine tells
 	}
-	request := search.NearestRequest{Field: datafile.FieldID(field), Metric: nq.metric, Query: nq.query, K: int(nq.rows), Ties: nq.ties, Effort: effort, Forced: opts.Hint == search.UseIndex}
+	if d.Name == "halfvec" {
+		for i, v := range nq.query {
+			nq.query[i] = vec.Half(v)
+		}
+	} else if nq.half {
+		return "", nil // its floats become halves, which no index has
+	}
+	request := search.NearestRequest{Field: datafile.FieldID(field), Metric: nq.metric, Query: nq.query, K: int(nq.rows), Ties: nq.ties, Effort: effort, Forced: opts.Hint == search.UseIndex, NotNull: notNull}
 	if opts.Only != "" {
 		if k := slices.IndexFunc(v.Indexes(), func(x *overlay.Index) bool { return strings.EqualFold(x.Name, opts.Only) }); k >= 0 {
 			if !overlay.OfVectors(v.Indexes()[k].Kind) {
@@ -331,6 +341,10 @@ func (r *resolver) nearestOf(n node, s *source, sc *scope) (*nearestQuery, error
 	if nq.rows == 0 {
 		return nil, nil
 	}
+	for _, o := range orders[1:] {
+		x, _ := o.(node)
+		items = append(slices.Clip(items), child(x, "expression"))
+	}
 	for _, item := range items {
 		if x, _ := item.(node); !q.rowByRow(x) {
 			return nil, nil
@@ -340,7 +354,7 @@ func (r *resolver) nearestOf(n node, s *source, sc *scope) (*nearestQuery, error
 	if d == nil || err != nil {
 		return nil, err
 	}
-	nq.column, nq.metric, nq.query = d.column, d.metric, d.query
+	nq.column, nq.metric, nq.query, nq.half = d.column, d.metric, d.query, d.half
 	return nq, nil
 }
 
@@ -365,12 +379,14 @@ func (r *resolver) distanceOf(e node, s *source, sc *scope) (*nearestQuery, erro
 		return nil, nil
 	}
 	other, _ := args[1-at].(node)
+	typ := str(other, "function_name")
 	if nq.query, ok = q.vectorConstant(other); !ok {
 		var err error
-		if nq.query, err = r.vectorAside(e, 1-at, other); nq.query == nil || err != nil {
+		if nq.query, typ, err = r.vectorAside(e, 1-at, other, sc); nq.query == nil || err != nil {
 			return nil, err
 		}
 	}
+	nq.half = typ == "halfvec" || typ == coltype.CastFunction("halfvec") || strings.HasPrefix(strings.ToLower(str(e, "function_name")), "halfvec_")
 	return nq, nil
 }
 
@@ -385,6 +401,9 @@ func (q *statement) vectorConstant(n node) ([]float32, bool) {
 		v, err := pgvector.Vector.Parse(s, nil)
 		return v, err == nil
 	case "CAST":
+		if !keepsFloats(child(n, "cast_type")) {
+			return nil, false
+		}
 		return q.vectorConstant(child(n, "child"))
 	case "FUNCTION":
 		args := list(n, "children")
@@ -420,6 +439,22 @@ func (q *statement) vectorConstant(n node) ([]float32, bool) {
 		}
 	}
 	return nil, false
+}
+
+// keepsFloats tells whether a cast to a type leaves the elements of a vector as they are.
+func keepsFloats(typ node) bool {
+	info := child(typ, "type_info")
+	switch str(typ, "id") {
+	case "VARCHAR":
+		return true
+	case "LIST", "ARRAY":
+		of := str(child(info, "child_type"), "id")
+		return of == "FLOAT" || of == "DOUBLE"
+	case "UNBOUND": // what a cast to halfvec rounds, the function around it rounds too
+		name := strings.ToLower(str(info, "name"))
+		return name == "vector" || name == "halfvec"
+	}
+	return false
 }
 
 // floatConstant is the number that an expression of constants is, as an element of a vector.
@@ -482,34 +517,22 @@ func (q *statement) rowByRow(n node) bool {
 	return every
 }
 
-// volatile tells whether a function may have another value whenever it is called, in one statement.
-func (q *statement) volatile(name string) bool {
+// A stability tells what a call of a function has the same value for, when its arguments are the same.
+type stability uint8
+
+const (
+	ofEachCall stability = iota // for nothing
+	ofQuery                     // in one query
+	ofAll
+)
+
+// stabilityOf is that of a function that makes one value of each row; false for other functions.
+func (q *statement) stabilityOf(name string) (stability, bool) {
 	q.scalar(name)
 	q.s.env.mu.Lock()
 	defer q.s.env.mu.Unlock()
-	steady, known := q.s.env.scalars[strings.ToLower(name)]
-	return known && !steady
-}
-
-// unsteady tells whether an expression may have another value whenever it is evaluated.
-func (q *statement) unsteady(v any) bool {
-	switch v := v.(type) {
-	case []any:
-		return slices.ContainsFunc(v, q.unsteady)
-	case node:
-		if str(v, "class") == "FUNCTION" && q.volatile(str(v, "function_name")) {
-			return true
-		}
-		for _, x := range v {
-			switch x.(type) {
-			case node, []any:
-				if q.unsteady(x) {
-					return true
-				}
-			}
-		}
-	}
-	return false
+	s, known := q.s.env.scalars[strings.ToLower(name)]
+	return s, known
 }
 
 // scalar tells whether a function of the engine is known to make one value of each row.
@@ -519,21 +542,21 @@ func (q *statement) scalar(name string) bool {
 	known := e.scalars
 	e.mu.Unlock()
 	if known == nil {
-		rows, err := e.engine.Query(q.ctx, `SELECT function_name, bool_and(stability IS DISTINCT FROM 'VOLATILE') FILTER (function_type = 'scalar') FROM duckdb_functions()
+		rows, err := e.engine.Query(q.ctx, `SELECT function_name, CAST(min(CASE stability WHEN 'CONSISTENT' THEN 2 WHEN 'CONSISTENT_WITHIN_QUERY' THEN 1 ELSE 0 END) FILTER (function_type = 'scalar') AS BIGINT) FROM duckdb_functions()
 			GROUP BY 1 HAVING bool_or(function_type = 'scalar') AND bool_and(function_type IN ('scalar', 'table', 'pragma'))`)
 		if err != nil {
 			return false
 		}
 		defer rows.Close()
-		known = map[string]bool{"bm25": true, "match": true}
+		known = map[string]stability{"bm25": ofAll, "match": ofAll}
 		for rows.Next() {
 			names, ok := rows.Record().Column(0).(*array.String)
-			steady, isBool := rows.Record().Column(1).(*array.Boolean)
-			if !ok || !isBool {
+			steady, isNumber := rows.Record().Column(1).(*array.Int64)
+			if !ok || !isNumber {
 				return false
 			}
 			for i := range names.Len() {
-				known[strings.Clone(names.Value(i))] = steady.IsValid(i) && steady.Value(i)
+				known[strings.Clone(names.Value(i))] = stability(steady.Value(i))
 			}
 		}
 		if rows.Err() != nil {

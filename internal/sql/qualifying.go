@@ -29,16 +29,16 @@ type places struct {
 // qualifying asks the engine which rows of a table take part in the answer of FROM and WHERE, by the place of their file in
 // the plan; nil when it cannot be asked.
 func (r *resolver) qualifying(n node, s *source, sc *scope, plan *lake.Plan, column string) ([]*row.Bitmap, error) {
-	text, shift, ok := r.fromWhere(s, column)
-	if !ok {
+	text, shift, ok := r.fromWhere(s, sc, column)
+	if !ok || r.q.restless(n["from_table"]) || r.q.restless(n["where_clause"]) || wholeRows(n["from_table"], s, false) || wholeRows(n["where_clause"], s, false) {
 		return nil, nil
 	}
 	q := r.q
 	t := lex.QuoteIdent(s.name)
 	head := "SELECT " + t + "." + lex.QuoteIdent(placeFile) + ", " + t + "." + lex.QuoteIdent(placeRow) + " "
-	with := r.with()
-	if location(s.node) < len(with) {
-		with = "" // the SELECT is a part of it
+	with, ok := r.asideWith(location(s.node), sc, text)
+	if !ok {
+		return nil, nil
 	}
 	key, err := q.withValues(with + text)
 	if err != nil {
@@ -139,7 +139,7 @@ func integers(a arrow.Array) (out []int64, ok bool) {
 
 // fromWhere is the text of FROM and WHERE of the SELECT that reads a table, without a first condition that a column is not
 // NULL, and the offset that its places have lost.
-func (r *resolver) fromWhere(s *source, column string) (text string, shift int, ok bool) {
+func (r *resolver) fromWhere(s *source, sc *scope, column string) (text string, shift int, ok bool) {
 	i := r.token(location(s.node))
 	if i < 0 {
 		return "", 0, false
@@ -152,7 +152,7 @@ func (r *resolver) fromWhere(s *source, column string) (text string, shift int, 
 			depth++
 		case t.Is("(") || t.Is("["):
 			depth-- // brackets around tables in FROM
-		case depth <= 0 && t.Is("FROM") && !(from > 0 && r.tokens[from-1].Is(".")):
+		case depth <= 0 && t.Is("FROM") && !(from > 0 && (r.tokens[from-1].Is(".") || r.tokens[from-1].Is("DISTINCT"))):
 			depth = 1 << 30
 		}
 		if depth == 1<<30 {
@@ -199,7 +199,11 @@ func (r *resolver) fromWhere(s *source, column string) (text string, shift int, 
 		for k+2 < end && r.tokens[k+1].Is(".") {
 			k += 2
 		}
-		if k+4 < end && r.tokens[k].IsIdent() && strings.EqualFold(r.tokens[k].Name(), column) && r.tokens[k+1].Is("IS") && r.tokens[k+2].Is("NOT") && r.tokens[k+3].Is("NULL") && r.tokens[k+4].Is("AND") {
+		mine := len(sc.sources) == 1
+		if k > where+1 {
+			mine = strings.EqualFold(r.tokens[k-2].Name(), s.name)
+		}
+		if mine && k+4 < end && r.tokens[k].IsIdent() && strings.EqualFold(r.tokens[k].Name(), column) && r.tokens[k+1].Is("IS") && r.tokens[k+2].Is("NOT") && r.tokens[k+3].Is("NULL") && r.tokens[k+4].Is("AND") {
 			cut := r.tokens[where].End
 			text = r.text[lo:cut] + " " + r.text[r.tokens[k+4].End:hi]
 		}

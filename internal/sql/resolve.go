@@ -75,7 +75,8 @@ func (c *ctes) find(name string) (*ctes, bool) {
 type scope struct {
 	sources []*source
 	outer   *scope
-	placed  bool // POSITIONAL or ASOF: which rows meet depends on what other rows there are, so none may be taken away
+	with    *ctes // names in sight
+	placed  bool  // POSITIONAL or ASOF: which rows meet depends on what other rows there are, so none may be taken away
 }
 
 // resolver walks a tree and collects edits.
@@ -85,6 +86,7 @@ type resolver struct {
 	tokens []lex.Token
 	edits  []lex.Edit
 	depth  int
+	top    *ctes // names of the WITH of the whole statement
 }
 
 // resolve finds the tables and the text functions of a statement and gives the edits that replace them.
@@ -155,6 +157,9 @@ func (r *resolver) queryNode(n node, with *ctes, outer *scope) error {
 		}
 		with = &ctes{name: name, query: body, up: with}
 	}
+	if r.depth == 1 {
+		r.top = with
+	}
 	if str(n, "type") != "SELECT_NODE" {
 		for key, v := range n {
 			if key != "cte_map" {
@@ -165,7 +170,7 @@ func (r *resolver) queryNode(n node, with *ctes, outer *scope) error {
 		}
 		return nil
 	}
-	sc := &scope{outer: outer}
+	sc := &scope{outer: outer, with: with}
 	defer func() { n[scopeKey] = sc }()
 	outerJoin := false
 	if err := r.from(child(n, "from_table"), with, sc, &outerJoin); err != nil {

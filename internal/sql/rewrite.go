@@ -107,7 +107,7 @@ func (q *statement) rewrite(w *rewriting) (*rewriting, error) {
 		return nil, w.own(err)
 	}
 	w.splice(edits)
-	if given > 0 {
+	if given > 0 || q.gone && len(q.paramNames) == 0 {
 		if err := q.renumber(w); err != nil {
 			return nil, err
 		}

@@ -44,7 +44,7 @@ type Env struct {
 	mu      sync.Mutex
 	scorers map[int64]*bm25.Scorer
 	last    int64
-	scalars map[string]bool // functions that make one value of each row; true: always the same
+	scalars map[string]stability // functions that make one value of each row
 }
 
 // NewEnv prepares an engine for sessions over a catalog. export lists the directories that COPY TO may write into.
@@ -120,6 +120,7 @@ type statement struct {
 	ranked       bool              // an index of vectors was used
 	plain        bool              // the statement is a SELECT and nothing else
 	answer       stream            // its rows, when the engine is not needed
+	gone         bool              // parameters stood in text that was replaced by its value
 	asked        int               // how many queries this one is aside of
 
 	rowsOf map[string][]*row.Bitmap // what queries aside have found, by their text

@@ -357,6 +357,7 @@ func (q *statement) set(c *cursor) (*Result, error) {
 		return nil, c.errorf("expected = or TO")
 	}
 	name := strings.ToLower(strings.Join(parts, "."))
+	at := c.peek().Start
 	value := strings.Trim(c.rest(), " \t\n")
 	if len(c.tokens) == c.at+1 && c.peek().Kind <= 2 { // a word, a name or a string
 		t := c.peek()
@@ -378,7 +379,7 @@ func (q *statement) set(c *cursor) (*Result, error) {
 		return nil, errs.New(errs.Unsupported, "sql.set", "this setting cannot be changed in a session", errs.On(name))
 	}
 	if err := d.check(value); err != nil {
-		return nil, errs.With(err, errs.On(name))
+		return nil, errs.Wrap(errs.KindOf(err), "sql.set", lex.At(c.text, at, name+": "+err.Error()), errs.Hint("%s", errs.HintOf(err)))
 	}
 	q.s.mu.Lock()
 	defer q.s.mu.Unlock()

@@ -16,54 +16,53 @@ import (
 // constants. The engine is asked for it first, and its value takes the place of the expression, so that the index and the
 // statement speak of one vector.
 
-// vectorAside evaluates argument i of a distance; nil when it is not of these.
-func (r *resolver) vectorAside(distance node, i int, arg node) ([]float32, error) {
+// vectorAside evaluates argument i of a distance, and gives its type too; nil when it is not of these.
+func (r *resolver) vectorAside(distance node, i int, arg node, sc *scope) (out []float32, typ string, err error) {
 	switch str(arg, "class") {
 	case "SUBQUERY":
 		if str(arg, "subquery_type") != "SCALAR" {
-			return nil, nil
+			return nil, "", nil
 		}
 	case "FUNCTION":
 		if op, _ := arg["is_operator"].(bool); op || !r.q.constantCall(arg) {
-			return nil, nil
+			return nil, "", nil
 		}
 	default:
-		return nil, nil
+		return nil, "", nil
 	}
 	lo, hi, ok := r.argument(distance, i)
 	if !ok {
-		return nil, nil
+		return nil, "", nil
 	}
 	q := r.q
-	with := r.with()
-	if lo < len(with) {
-		with = ""
+	with, ok := r.asideWith(lo, sc, r.text[lo:hi])
+	if !ok {
+		return nil, "", nil
 	}
 	text := with + "SELECT x, typeof(x) FROM (SELECT " + r.text[lo:hi] + " AS x)"
 	rows, done, err := q.ask(text, nil)
 	if rows == nil || err != nil {
-		return nil, err
+		return nil, "", err
 	}
 	defer done()
 	if !rows.Next() || rows.Record().NumRows() != 1 {
-		return nil, canceled(rows.Err())
+		return nil, "", canceled(rows.Err())
 	}
 	value := rows.Record().Column(0)
 	kind, _ := rows.Record().Column(1).(*array.String)
 	if value.IsNull(0) || kind == nil {
-		return nil, nil
+		return nil, "", nil
 	}
-	var out []float32
 	literal := ""
-	switch typ := kind.Value(0); {
+	switch typ = strings.Clone(kind.Value(0)); {
 	case typ == "vector" || typ == "halfvec":
 		list, ok := value.(array.ListLike)
 		if !ok {
-			return nil, nil
+			return nil, "", nil
 		}
 		values, ok := list.ListValues().(*array.Float32)
 		if !ok || values.NullN() > 0 {
-			return nil, nil
+			return nil, "", nil
 		}
 		from, to := list.ValueOffsets(0)
 		out = slices.Clone(values.Float32Values()[from:to])
@@ -71,18 +70,19 @@ func (r *resolver) vectorAside(distance node, i int, arg node) ([]float32, error
 	case typ == "VARCHAR":
 		s, ok := value.(array.StringLike)
 		if !ok {
-			return nil, nil
+			return nil, "", nil
 		}
 		if out, err = pgvector.Vector.Parse(s.Value(0), nil); err != nil {
-			return nil, nil
+			return nil, "", nil
 		}
 		literal = lex.QuoteText(s.Value(0))
 	default:
-		return nil, nil
+		return nil, "", nil
 	}
 	r.edits = slices.DeleteFunc(r.edits, func(e lex.Edit) bool { return e.Start >= lo && e.End <= hi })
 	r.edits = append(r.edits, lex.Edit{Start: lo, End: hi, New: literal})
-	return out, nil
+	q.gone = true
+	return out, typ, nil
 }
 
 // constantCall tells whether a call has the same value whenever it is made: its functions are so, and it names no column.
@@ -105,7 +105,8 @@ func (q *statement) constantCall(n node) bool {
 				lambda = true
 			case "FUNCTION":
 				op, _ := v["is_operator"].(bool)
-				same = same && (op || q.scalar(str(v, "function_name")) && !q.volatile(str(v, "function_name")))
+				steady, known := q.stabilityOf(str(v, "function_name"))
+				same = same && (op || known && steady == ofAll)
 			}
 			for _, x := range v {
 				walk(x, lambda)
@@ -114,6 +115,105 @@ func (q *statement) constantCall(n node) bool {
 	}
 	walk(n, false)
 	return same
+}
+
+// asideWith is the WITH that a query aside begins with: that of the statement, when what the text is taken from lies behind
+// it. ok is false when a name in the text would mean something else there, such as the name of a WITH further in.
+func (r *resolver) asideWith(at int, sc *scope, text string) (with string, ok bool) {
+	with = r.with()
+	known := r.top
+	if at < len(with) {
+		with = "" // what it is taken from is a part of it
+	}
+	if with == "" {
+		known = nil
+	}
+	var hidden []string
+	for c := sc.with; c != known; c = c.up {
+		if c == nil {
+			return "", false // not met: the statement's names are in sight behind its WITH
+		}
+		hidden = append(hidden, c.name)
+	}
+	if hidden == nil {
+		return with, true
+	}
+	tokens, err := lex.Tokens(text)
+	if err != nil {
+		return "", false
+	}
+	for _, t := range tokens {
+		if t.IsIdent() && slices.ContainsFunc(hidden, func(name string) bool { return strings.EqualFold(name, t.Name()) }) {
+			return "", false
+		}
+	}
+	return with, true
+}
+
+// restless tells whether a part of a statement may give other rows when it is asked again: it calls a function such as
+// random, or takes a sample. What its tables stand for is looked at too.
+func (q *statement) restless(v any) bool {
+	seen := map[*scope]bool{}
+	var walk func(v any) bool
+	walk = func(v any) bool {
+		switch v := v.(type) {
+		case []any:
+			return slices.ContainsFunc(v, walk)
+		case node:
+			if v["sample"] != nil {
+				return true
+			}
+			if op, _ := v["is_operator"].(bool); str(v, "class") == "FUNCTION" && !op {
+				if s, known := q.stabilityOf(str(v, "function_name")); known && s == ofEachCall {
+					return true
+				}
+			}
+			for _, x := range v {
+				if sc, is := x.(*scope); is && !seen[sc] {
+					seen[sc] = true
+					for _, s := range sc.sources {
+						if walk(s.query) {
+							return true
+						}
+					}
+				}
+				if walk(x) {
+					return true
+				}
+			}
+		}
+		return false
+	}
+	return walk(v)
+}
+
+// wholeRows tells whether an expression takes the rows of a table as such: a query aside adds to their columns. inner tells
+// that it stands in a further SELECT, where * is of other tables.
+func wholeRows(v any, s *source, inner bool) bool {
+	switch v := v.(type) {
+	case []any:
+		return slices.ContainsFunc(v, func(x any) bool { return wholeRows(x, s, inner) })
+	case node:
+		inner = inner || strings.HasSuffix(str(v, "type"), "_NODE")
+		switch str(v, "class") {
+		case "STAR":
+			return !inner || strings.EqualFold(str(v, "relation_name"), s.name)
+		case "COLUMN_REF":
+			names := list(v, "column_names")
+			name, _ := names[0].(string)
+			if len(names) > 1 || !strings.EqualFold(name, s.name) {
+				return false
+			}
+			_, ok := s.heldColumn(name)
+			return !ok
+		}
+		for _, x := range v {
+			if wholeRows(x, s, inner) {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // argument is the place of an argument of a distance in the text.

@@ -30,7 +30,7 @@ type pgCase struct {
 }
 
 // met are the needs that this version meets.
-var met = map[string]bool{"array": true, "generate_series": true, "halfvec": true, "sparsevec": true, "bit": true, "ddl": true, "dml": true}
+var met = map[string]bool{"array": true, "generate_series": true, "halfvec": true, "sparsevec": true, "bit": true, "ddl": true, "dml": true, "index_ddl": true, "set": true}
 
 // pgExceptions are cases that answer differently, with the reason. An entry that begins to pass fails the test.
 var pgExceptions = readExceptions()
@@ -94,6 +94,9 @@ func runCase(t *testing.T, c pgCase) (got, problem string) {
 		db = ask.Open(t, "mem://"+c.ID, overlake.Options{})
 	}
 	for _, s := range c.Setup {
+		if s == "SET enable_seqscan = off" { // the setting of PostgreSQL's that says what ours does
+			s = "SET use_index = 'on'"
+		}
 		if _, err := ask.Rows(ctx, db, s, value); err != nil {
 			return err.Error(), "setup failed: " + s
 		}

@@ -63,6 +63,8 @@ type Builder struct {
 	stats  Stats
 	others []uint32
 
+	longest float32 // square of the length of a vector
+
 	positions []uint32 // as long as it may become flat
 	rows      []float32
 	kind      kindBuilder // of more rows
@@ -143,6 +145,7 @@ func (b *Builder) Add(ctx context.Context, first int64, column arrow.Array) erro
 			}
 			continue
 		}
+		b.longest = max(b.longest, square)
 		positions = append(positions, pos)
 		rows = append(rows, v...)
 		if b.metric == vec.MetricCosine {
@@ -222,14 +225,15 @@ func (b *Builder) Fits() error { return b.err }
 
 // head is the first section of an artifact.
 type head struct {
-	Kind    Kind   `json:"kind"`    // as it was asked for
-	Built   Kind   `json:"built"`   // as it is: flat when there are few vectors, lists where a graph finds no room in memory
-	Metric  string `json:"metric"`  // l2, cosine, ip or l1
-	Dim     int    `json:"dim"`     // 0 without vectors
-	Rows    int64  `json:"rows"`    // covered
-	Vectors int64  `json:"vectors"` // in the index
-	Nulls   int64  `json:"nulls"`
-	Zeros   int64  `json:"zeros"`
+	Kind    Kind    `json:"kind"`    // as it was asked for
+	Built   Kind    `json:"built"`   // as it is: flat when there are few vectors, lists where a graph finds no room in memory
+	Metric  string  `json:"metric"`  // l2, cosine, ip or l1
+	Dim     int     `json:"dim"`     // 0 without vectors
+	Rows    int64   `json:"rows"`    // covered
+	Vectors int64   `json:"vectors"` // in the index
+	Nulls   int64   `json:"nulls"`
+	Zeros   int64   `json:"zeros"`
+	Longest float64 `json:"longest,omitempty"` // length of a vector in the index
 }
 
 // The sections that every artifact has: head as JSON; uint32 positions of the rows that are looked at in every search.
@@ -243,7 +247,8 @@ func (b *Builder) Finish(ctx context.Context, w io.Writer, rows int64) (Stats, e
 	if b.err != nil {
 		return Stats{}, b.err
 	}
-	h := head{Kind: b.opts.Kind, Built: b.opts.Kind, Metric: b.metric.String(), Dim: b.dim, Rows: rows, Vectors: b.stats.Vectors, Nulls: b.stats.Nulls, Zeros: b.stats.Zeros}
+	h := head{Kind: b.opts.Kind, Metric: b.metric.String(), Dim: b.dim, Rows: rows, Vectors: b.stats.Vectors, Nulls: b.stats.Nulls, Zeros: b.stats.Zeros,
+		Longest: math.Sqrt(float64(b.longest))}
 	if h.Built = b.built; b.kind == nil {
 		h.Built = Flat
 	}

@@ -123,9 +123,14 @@ func CheckParam(kind Kind, name, value string) (string, string, error) {
 		if p.name != name && !slices.Contains(p.aliases, name) || !p.of(kind) {
 			continue
 		}
+		// In pgvector's words, where it has the parameter.
+		hint := errs.Hint("%s is a whole number from %d to %d", name, p.low, p.high)
 		n, err := strconv.ParseInt(value, 10, 64)
-		if err != nil || n < p.low || n > p.high {
-			return "", "", errs.Newf(errs.Invalid, op, "%s is a number from %d to %d, not %s", name, p.low, p.high, value)
+		if err != nil {
+			return "", "", errs.With(errs.Newf(errs.Invalid, op, "invalid value for integer option %q: %s", name, value), hint)
+		}
+		if n < p.low || n > p.high {
+			return "", "", errs.With(errs.Newf(errs.Invalid, op, "value %d out of bounds for option %q", n, name), hint)
 		}
 		return p.name, strconv.FormatInt(n, 10), nil
 	}
@@ -142,7 +147,7 @@ func CheckParam(kind Kind, name, value string) (string, string, error) {
 func CheckParams(kind Kind, params map[string]string) error {
 	if kind.graph() {
 		if m, ef := number(params, "m", defaultM), number(params, "ef_construction", defaultEf); ef < 2*m {
-			return errs.Newf(errs.Invalid, "vector.params", "ef_construction must be at least twice m: %d and %d", ef, m)
+			return errs.With(errs.New(errs.Invalid, "vector.params", "ef_construction must be greater than or equal to 2 * m"), errs.Hint("they are %d and %d", ef, m))
 		}
 	}
 	return nil

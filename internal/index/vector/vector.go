@@ -39,8 +39,9 @@ type Params struct {
 	AllowedCount       int64    // bits set in Allowed
 	// Ranged asks for the rows nearer than Within, as Hit.Distance has it. Rows that are as far but for the last digits come
 	// too.
-	Ranged bool
-	Within float64
+	Ranged  bool
+	Within  float64
+	NotNull bool // rows that are NULL are not wanted
 }
 
 // Hit is a row with its distance, as the metric has it: the Euclidean distance, the negative inner product, one minus the
@@ -54,9 +55,13 @@ type Hit struct {
 type Result struct {
 	Hits []Hit   // ascending by distance, then position
 	Also []int64 // rows that may be nearer, whose distance the index cannot tell
-	// Short tells that there are fewer than K hits, and rows without a vector in the index: NULL, or of length 0 by cosine.
+	// Short tells that there are fewer than K hits, and perhaps more rows that may be hits without a vector in the index: NULL,
+	// or of length 0 by cosine.
 	Short bool
-	Work  Work
+	// Near is how much farther than a hit another row may be told that is as near or nearer: sums in another order have other
+	// last digits. A share of the distance, which every metric has besides, is not in it.
+	Near float64
+	Work Work
 }
 
 // Work is what a search did.
@@ -96,7 +101,6 @@ type Reader struct {
 	metric vec.Metric
 	others []uint32
 	kind   kindReader
-	mapped bool
 }
 
 // Open opens an artifact of the given size.
@@ -138,7 +142,6 @@ func Open(ctx context.Context, src section.Source, size int64) (r *Reader, err e
 	if r.kind, err = opened.as(h, r.metric); err != nil {
 		return nil, err
 	}
-	r.mapped = f.CanMap(ctx)
 	return r, nil
 }
 
@@ -161,7 +164,7 @@ func (r *Reader) openHead(ctx context.Context) error {
 		return errs.Newf(errs.Unsupported, "vector.open", "an index of kind %q by %q", h.Built, h.Metric)
 	}
 	r.metric = m
-	if h.Rows < 0 || h.Rows > math.MaxUint32 || h.Vectors < 0 || h.Nulls < 0 || h.Zeros < 0 || h.Vectors > h.Rows || h.Dim < 0 || h.Dim == 0 && h.Vectors > 0 {
+	if h.Longest < 0 || h.Rows < 0 || h.Rows > math.MaxUint32 || h.Vectors < 0 || h.Nulls < 0 || h.Zeros < 0 || h.Vectors > h.Rows || h.Dim < 0 || h.Dim == 0 && h.Vectors > 0 {
 		return corrupt("the head counts %d vectors in %d rows", h.Vectors, h.Rows)
 	}
 	return nil
@@ -187,13 +190,17 @@ func (r *Reader) Dim() int { return r.head.Dim }
 // Exact tells whether distances are of the vectors themselves; otherwise they are estimates.
 func (r *Reader) Exact() bool { return r.kind.exact() }
 
+// mappingCost is what a mapping counts as held, so that a cache that is bounded in bytes is in mappings too: a process can
+// have some 65,000.
+const mappingCost = 16 << 10
+
 // Memory is what the reader holds in bytes, without what is mapped.
 func (r *Reader) Memory() int64 {
 	n := int64(4*len(r.others)) + 4096
-	if !r.mapped {
-		n += r.kind.memory()
+	if maps := r.file.Maps(); maps > 0 {
+		return n + r.file.Held() + int64(maps)*mappingCost
 	}
-	return n
+	return n + r.kind.memory()
 }
 
 // Search finds the nearest rows of those allowed. A query of another dimension is Invalid; one with elements that are no
@@ -238,7 +245,15 @@ func (r *Reader) Search(ctx context.Context, query []float32, p Params) (res Res
 			h.Distance = math.Sqrt(max(h.Distance, 0))
 		}
 	}
-	res.Short = !p.Ranged && len(res.Hits) < p.K && r.head.Nulls+r.head.Zeros > 0
+	without := r.head.Zeros
+	if !p.NotNull {
+		without += r.head.Nulls
+	}
+	if all := int64(len(res.Hits) + len(res.Also)); p.Allowed != nil && p.AllowedCount <= all {
+		without = 0 // all that may be hits are
+	}
+	res.Short = !p.Ranged && len(res.Hits) < p.K && without > 0
+	res.Near = r.near(query)
 	return res, nil
 }
 
@@ -257,6 +272,21 @@ func (p *Params) bound(m vec.Metric) float32 {
 		w = math.SmallestNonzeroFloat32
 	}
 	return float32(max(-math.MaxFloat32, min(w, math.MaxFloat32)))
+}
+
+// near is Result.Near. A sum of n products in float32 is wrong by at most about n/4 roundings of the product of the lengths,
+// when four sums run side by side, and by about the root of it as a rule.
+func (r *Reader) near(query []float32) float64 {
+	roundings := (16 + 3*math.Sqrt(float64(r.head.Dim))) * 2 * 0x1p-24
+	switch r.metric {
+	case vec.MetricCosine:
+		return roundings
+	case vec.MetricDot:
+		return roundings * vec.Norm(query) * r.head.Longest
+	case vec.MetricL2: // squares below the range of float32
+		return math.Sqrt(float64(r.head.Dim) * 4 * math.SmallestNonzeroFloat32)
+	}
+	return 0
 }
 
 // guard makes an error of a fault in mapped memory, when a file was cut short, and of an index out of its range, when bytes

@@ -2,36 +2,47 @@ package lex
 
 import "strings"
 
-// Hint is what the first comment that begins with /*+ says, without spaces around it, and where it begins; "" when there is
-// none. tokens are those of the text: a comment stands between two of them.
+// Hint is what the comments that begin with /*+ say, one behind the other, without spaces around them, and where the first
+// one begins; "" when there is none. tokens are those of the text: a comment stands between two of them.
 func Hint(text string, tokens []Token) (words string, at int) {
 	from := 0
+	var all []string
 	for i := 0; i <= len(tokens); i++ {
 		to := len(text)
 		if i < len(tokens) {
 			to = tokens[i].Start
 		}
-		gap := text[from:to]
-		for k := 0; k < len(gap); {
-			switch {
-			case strings.HasPrefix(gap[k:], "/*"):
-				n := comment(gap[k:])
-				if n <= 0 {
-					return "", 0
-				}
-				if strings.HasPrefix(gap[k:], "/*+") {
-					return strings.TrimSpace(gap[k+3 : k+n-2]), from + k
-				}
-				k += n
-			case strings.HasPrefix(gap[k:], "--"):
-				k += line(gap[k:])
-			default:
-				k++
+		for _, h := range hints(text[from:to]) {
+			if all == nil {
+				at = from + h[0]
 			}
+			all = append(all, strings.TrimSpace(text[from+h[0]+3:from+h[1]-2]))
 		}
 		if i < len(tokens) {
 			from = tokens[i].End
 		}
 	}
-	return "", 0
+	return strings.Join(all, " "), at
+}
+
+// hints are the places of the comments that begin with /*+ between two words.
+func hints(gap string) (out [][2]int) {
+	for k := 0; k < len(gap); {
+		switch {
+		case strings.HasPrefix(gap[k:], "/*"):
+			n := comment(gap[k:])
+			if n <= 0 {
+				return out
+			}
+			if strings.HasPrefix(gap[k:], "/*+") {
+				out = append(out, [2]int{k, k + n})
+			}
+			k += n
+		case strings.HasPrefix(gap[k:], "--"):
+			k += line(gap[k:])
+		default:
+			k++
+		}
+	}
+	return out
 }

@@ -118,6 +118,24 @@ func TestSplit(t *testing.T) {
 	}
 }
 
+// Hints before and behind a statement are of it; other comments are not.
+func TestHintsOfStatements(t *testing.T) {
+	script := "/* a */ /*+ b */ SELECT 1 -- c\n /*+ d */ ; /*+ e */ SELECT /*+ f */ 2 /* g */; SELECT 3 /*+ h */ /* i */ -- /*+ j */"
+	list, err := lex.Split(script)
+	if err != nil || len(list) != 3 {
+		t.Fatal(list, err)
+	}
+	for i, want := range []string{"b d", "e f", "h"} {
+		s := list[i]
+		if script[s.Offset:s.Offset+len(s.Text)] != s.Text || s.Text[s.Tokens[0].Start:s.Tokens[0].End] != "SELECT" {
+			t.Errorf("offsets of %q", s.Text)
+		}
+		if got, at := lex.Hint(s.Text, s.Tokens); got != want || !strings.HasPrefix(s.Text[at:], "/*+") {
+			t.Errorf("hints of %q are %q at %d, want %q", s.Text, got, at, want)
+		}
+	}
+}
+
 func TestValues(t *testing.T) {
 	for in, want := range map[string]string{
 		`'it''s'`: "it's", `''`: "", `""""`: `"`, `"a""b"`: `a"b`, "abc": "abc",
@@ -206,7 +224,7 @@ func FuzzTokens(f *testing.F) {
 }
 
 func FuzzSplit(f *testing.F) {
-	for _, s := range []string{"a;b", ";;", "';';$$;$$", "(;)", "-- ;\n;/*;*/x"} {
+	for _, s := range []string{"a;b", ";;", "';';$$;$$", "(;)", "-- ;\n;/*;*/x", "/*+ a */b--c\n/*+d*/;/*+e*/f"} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, s string) {

@@ -49,7 +49,8 @@ func (s Statement) HasParams() bool {
 	return false
 }
 
-// Split cuts a script at its semicolons. Statements without words are left out.
+// Split cuts a script at its semicolons. Statements without words are left out. The text of a statement goes from its first
+// word to its last; hints before and behind belong to it too.
 func Split(script string) ([]Statement, error) {
 	tokens, err := Tokens(script)
 	if err != nil {
@@ -60,6 +61,19 @@ func Split(script string) ([]Statement, error) {
 	flush := func(last int) {
 		if last > first {
 			lo, hi := tokens[first].Start, tokens[last-1].End
+			before, behind := 0, len(script)
+			if first > 0 {
+				before = tokens[first-1].End
+			}
+			if last < len(tokens) {
+				behind = tokens[last].Start
+			}
+			if h := hints(script[before:lo]); h != nil {
+				lo = before + h[0][0]
+			}
+			if h := hints(script[hi:behind]); h != nil {
+				hi += h[len(h)-1][1]
+			}
 			part := make([]Token, last-first)
 			for i, t := range tokens[first:last] {
 				t.Start -= lo

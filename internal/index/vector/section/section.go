@@ -177,6 +177,7 @@ type mappings struct {
 	unmap []func()
 	once  sync.Once
 	can   bool
+	held  int64 // bytes that were read instead
 }
 
 func (m *mappings) release() {
@@ -287,8 +288,12 @@ func (f *File) Find(kind Kind) (Section, bool) {
 	return Section{}, false
 }
 
-// Load gives a section whole, mapped where the source can, and checks it; Corrupt when it is not there. What is read
-// begins at a multiple of 64 in memory.
+// mapFrom is from how many bytes on a section is mapped: a process can have some 65,000 mappings, which a smaller one is not
+// worth.
+const mapFrom = 64 << 10
+
+// Load gives a section whole, mapped where it is large and the source can, and checks it; Corrupt when it is not there. What
+// is read begins at a multiple of 64 in memory.
 func (f *File) Load(ctx context.Context, kind Kind) (b []byte, err error) {
 	s, ok := f.Find(kind)
 	if !ok {
@@ -301,12 +306,10 @@ func (f *File) Load(ctx context.Context, kind Kind) (b []byte, err error) {
 			b, err = nil, corrupt("section %d cannot be read: %v", kind, x)
 		}
 	}()
-	b, err = f.mapped(ctx, s)
-	if b == nil && err == nil {
-		b, err = f.read(ctx, s)
-	}
-	if err != nil {
-		return nil, err
+	if b = f.mapped(ctx, s); b == nil {
+		if b, err = f.read(ctx, s); err != nil {
+			return nil, err
+		}
 	}
 	if checksum.Of(b) != s.Sum {
 		return nil, corrupt("section %d fails its checksum", kind)
@@ -314,36 +317,52 @@ func (f *File) Load(ctx context.Context, kind Kind) (b []byte, err error) {
 	return b, nil
 }
 
-// mapped maps a section; nil when it has to be read.
-func (f *File) mapped(ctx context.Context, s Section) ([]byte, error) {
+// mapped maps a section; nil when it has to be read, also because the system has no room for one more mapping.
+func (f *File) mapped(ctx context.Context, s Section) []byte {
 	m, ok := f.src.(Mapper)
-	if !ok || s.Length == 0 {
-		return nil, nil
+	if !ok || s.Length < mapFrom {
+		return nil
 	}
 	b, unmap, err := m.Map(ctx, s.Offset, s.Length)
 	if err != nil {
-		if errs.Is(err, errs.Unsupported) {
-			return nil, nil
-		}
-		return nil, err
+		return nil // reading tells why, if it fails too
 	}
 	f.maps.mu.Lock()
 	f.maps.unmap = append(f.maps.unmap, unmap)
 	f.maps.mu.Unlock()
-	return b, nil
+	return b
 }
 
-// CanMap tells whether sections are mapped: then it is the system that holds them in memory, or does not.
+// CanMap tells whether large sections are mapped.
 func (f *File) CanMap(ctx context.Context) bool {
 	f.maps.once.Do(func() {
+		m, ok := f.src.(Mapper)
 		for _, s := range f.table {
-			if b, err := f.mapped(ctx, s); b != nil && err == nil {
-				f.maps.can = true
+			if ok && s.Length >= mapFrom {
+				_, unmap, err := m.Map(ctx, s.Offset, s.Length)
+				if f.maps.can = err == nil; err == nil {
+					unmap()
+				}
 				return
 			}
 		}
 	})
 	return f.maps.can
+}
+
+// Maps is how many sections Load mapped: then it is the system that holds them in memory, or does not. Held is the number
+// of bytes of those that it read.
+func (f *File) Maps() (n int) {
+	f.maps.mu.Lock()
+	defer f.maps.mu.Unlock()
+	return len(f.maps.unmap)
+}
+
+// Held is beside Maps.
+func (f *File) Held() int64 {
+	f.maps.mu.Lock()
+	defer f.maps.mu.Unlock()
+	return f.maps.held
 }
 
 func (f *File) read(ctx context.Context, s Section) ([]byte, error) {
@@ -361,6 +380,9 @@ func (f *File) read(ctx context.Context, s Section) ([]byte, error) {
 		}
 		at += n
 	}
+	f.maps.mu.Lock()
+	f.maps.held += s.Length
+	f.maps.mu.Unlock()
 	return b, nil
 }
 

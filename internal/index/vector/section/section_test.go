@@ -5,8 +5,11 @@ import (
 	"context"
 	"io"
 	"math/rand/v2"
+	"runtime"
 	"slices"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/overlakedb/overlake/internal/checksum"
 	"github.com/overlakedb/overlake/internal/errs"
@@ -98,6 +101,60 @@ func TestWhatIsWrittenIsRead(t *testing.T) {
 
 // TestEveryByteIsChecked flips each byte of a file: either it is seen, or it was between the sections and then the sum
 // of the whole differs from that of the bytes.
+// mapper maps as often as it has room for.
+type mapper struct {
+	memory
+	room int32
+	open atomic.Int32
+}
+
+func (m *mapper) Map(_ context.Context, off, length int64) ([]byte, func(), error) {
+	if m.open.Load() == m.room {
+		return nil, nil, errs.New(errs.Exhausted, "mapper.map", "no room for another mapping")
+	}
+	m.open.Add(1)
+	return m.memory[off : off+length], func() { m.open.Add(-1) }, nil
+}
+
+// Large sections are mapped, small ones and those that cannot be are read; what was mapped is given back.
+func TestMapped(t *testing.T) {
+	rng := rand.New(rand.NewPCG(3, 4))
+	parts := map[section.Kind][]byte{1: random(rng, 100), 2: random(rng, 64<<10), 3: random(rng, 100_000), 4: random(rng, 70_000)}
+	for room := range int32(5) {
+		src := &mapper{memory: write(t, parts), room: room}
+		func() {
+			f, err := section.Open(t.Context(), src, int64(len(src.memory)))
+			if err != nil {
+				t.Fatal(err)
+			}
+			read := int64(0)
+			for k := section.Kind(1); k <= 4; k++ {
+				before := f.Maps()
+				b, err := f.Load(t.Context(), k)
+				if err != nil || !bytes.Equal(b, parts[k]) {
+					t.Fatalf("room %d, section %d: %v", room, k, err)
+				}
+				if f.Maps() == before {
+					read += int64(len(b))
+				}
+			}
+			if f.Maps() != int(min(room, 3)) || f.Held() != read || read < 100 {
+				t.Errorf("room %d: %d mappings, %d bytes held of %d", room, f.Maps(), f.Held(), read)
+			}
+			runtime.KeepAlive(f)
+		}()
+		for range 100 {
+			if runtime.GC(); src.open.Load() == 0 {
+				break
+			}
+			time.Sleep(time.Millisecond)
+		}
+		if left := src.open.Load(); left > 0 {
+			t.Errorf("room %d: %d mappings are left", room, left)
+		}
+	}
+}
+
 func TestEveryByteIsChecked(t *testing.T) {
 	ctx := context.Background()
 	rng := rand.New(rand.NewPCG(3, 4))
