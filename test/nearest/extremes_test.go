@@ -166,7 +166,7 @@ func TestOtherIndexes(t *testing.T) {
 		"SELECT id FROM o ORDER BY -(e <-> '[3,4]') DESC, id LIMIT 5":                                     false,
 		"SELECT id FROM o ORDER BY inner_product(f, '[3,4]') DESC, id LIMIT 5":                            false,
 		"SELECT id FROM o ORDER BY n <-> '[3,4]', id LIMIT 5":                                             false,
-		"SELECT id FROM o WHERE n IS NOT NULL ORDER BY n <-> '[3,4]', id LIMIT 5":                         false,
+		"SELECT id FROM o WHERE n IS NOT NULL ORDER BY n <-> '[3,4]', id LIMIT 5":                         true,
 		"SELECT id FROM o ORDER BY e <-> f, id LIMIT 5":                                                   false,
 		"SELECT id FROM o ORDER BY id, e <-> '[3,4]' LIMIT 5":                                             false,
 		"SELECT id FROM o WHERE id = 5 ORDER BY e <-> '[3,4]' LIMIT 5":                                    true,
