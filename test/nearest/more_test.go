@@ -58,7 +58,7 @@ func TestBesideOtherParts(t *testing.T) {
 				"WITH RECURSIVE n AS (SELECT 0 AS i UNION ALL SELECT i + 1 FROM n WHERE i < 5) SELECT p.id FROM p JOIN n ON n.i = p.id ORDER BY p.e <-> '[1,0,1]' LIMIT 3",
 				"WITH RECURSIVE n AS (SELECT 0 AS i, 0 AS k UNION ALL (SELECT p.id, n.k + 1 FROM p, n WHERE p.id > n.i AND n.k < 4 ORDER BY p.e <-> '[1,0,1]', p.id LIMIT 1)) SELECT * FROM n ORDER BY k",
 				"SELECT id FROM p WHERE e = (SELECT e FROM p WHERE id = 4) ORDER BY e <-> '[1,0,1]', id LIMIT 5",
-				"PIVOT (SELECT id, kind FROM p ORDER BY e <-> '[1,0,1]', id LIMIT 50) ON kind IN ('a', 'b') USING count(*)",
+				"SELECT * FROM (PIVOT (SELECT id, kind FROM p ORDER BY e <-> '[1,0,1]', id LIMIT 50) ON kind IN ('a', 'b') USING count(*)) ORDER BY ALL",
 				"SELECT (SELECT list(id) FROM (SELECT id FROM p ORDER BY e <-> '[1,0,1]', id LIMIT 3)), count(*) FROM p",
 				"SELECT id FROM p ORDER BY e <=> '[1,0,1]'::vector(3) ASC NULLS LAST, id ASC LIMIT 5",
 				"(SELECT id FROM p ORDER BY e <-> '[1,0,1]', id LIMIT 5) EXCEPT (SELECT id FROM p ORDER BY e <=> '[1,0,1]', id LIMIT 2) ORDER BY 1",
