@@ -57,7 +57,7 @@ func TestGraphsFindMost(t *testing.T) {
 	rng := rand.New(rand.NewPCG(12, 12))
 	centers := [][]float64{make([]float64, dim), make([]float64, dim)}
 	found, wanted, walked, asked := map[string]int{}, map[string]int{}, 0, 0
-	for i := range 96 {
+	for i := range 72 {
 		op := []string{"<->", "<=>", "<#>", "<+>"}[i%4]
 		k := []int{1, 10, 10, 50, 300}[rng.IntN(5)]
 		where := []string{"", " WHERE share < 60", " WHERE share < 30", " WHERE share < 10 AND id % 2 = 0", " WHERE share = 7", " WHERE id < 20"}[i/4%6]
