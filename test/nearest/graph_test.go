@@ -41,14 +41,26 @@ func point(rng *rand.Rand, centers [][]float64) string {
 	return b.String() + "]"
 }
 
-// Graphs find most of the nearest rows, whatever is deleted, filtered and not in the index, and as many rows as are wanted
-// whenever there are so many.
-func TestGraphsFindMost(t *testing.T) {
+// Graphs and lists find most of the nearest rows, whatever is deleted, filtered and not in the index, and as many rows as are
+// wanted whenever there are so many.
+func TestMostAreFound(t *testing.T) {
+	for name, kinds := range map[string][]indexed{
+		"graphs": {{"hnsw", "l2"}, {"hnsw_tq8", "cosine"}, {"hnsw_tq4", "ip"}, {"hnsw", "l1"}},
+		"lists":  {{"ivf", "l2"}, {"ivf_tq4", "cosine"}, {"ivf_tq8", "ip"}, {"ivfflat", "l1"}},
+		"others": {{"bq", "l2"}, {"ivf_pq", "cosine"}, {"hnsw_pq", "ip"}, {"flat", "l1"}},
+	} {
+		t.Run(name, func(t *testing.T) { mostAreFound(t, kinds, name == "graphs") })
+	}
+}
+
+type indexed struct{ kind, metric string }
+
+func mostAreFound(t *testing.T, kinds []indexed, graphs bool) {
 	w := newWorld(t)
 	const dim = 16
 	w.do(fmt.Sprintf("CREATE TABLE g (id INTEGER, share INTEGER, e vector(%d))", dim))
 	clustered(w, "g", dim, 3000, 2000)
-	for _, x := range []struct{ kind, metric string }{{"hnsw", "l2"}, {"hnsw_tq8", "cosine"}, {"hnsw_tq4", "ip"}, {"hnsw", "l1"}} {
+	for _, x := range kinds {
 		w.do(fmt.Sprintf("CREATE INDEX g_%s_%s ON g USING %s (e) WITH (metric = '%s')", x.kind, x.metric, x.kind, x.metric))
 	}
 	g := &gen{world: w, rng: rand.New(rand.NewPCG(5, 5)), table: "g"}
@@ -102,7 +114,7 @@ func TestGraphsFindMost(t *testing.T) {
 			t.Logf("%s: %.4f of the nearest were found", op, recall)
 		}
 	}
-	if t.Logf("%d of %d searches walked a graph", walked, asked); walked < asked/5 {
+	if t.Logf("%d of %d searches walked a graph", walked, asked); graphs && walked < asked/5 {
 		t.Errorf("only %d of %d searches walked a graph", walked, asked)
 	}
 }

@@ -99,9 +99,9 @@ func (g *gen) insert(rows int, columns ...string) {
 func (g *gen) index(columns ...string) {
 	for _, c := range columns {
 		for i, m := range []string{"l2", "cosine", "ip", "l1"} {
-			kinds := []string{"flat", "hnsw"}
+			kinds := []string{"flat", "hnsw", "ivfflat"}
 			if m != "l1" {
-				kinds = append(kinds, "hnsw_tq8", "hnsw_tq4")
+				kinds = append(kinds, "hnsw_tq8", "hnsw_tq4", "hnsw_pq", "ivf", "ivf_tq8", "ivf_tq4", "ivf_pq", "bq")
 			}
 			for range 1 + g.rng.IntN(2) {
 				name := fmt.Sprintf("%s_%s_%s_%d_%d", g.table, c, m, i, g.rng.IntN(1000))
