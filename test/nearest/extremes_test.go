@@ -171,7 +171,7 @@ func TestOtherIndexes(t *testing.T) {
 		"SELECT id FROM o ORDER BY id, e <-> '[3,4]' LIMIT 5":                                             false,
 		"SELECT id FROM o WHERE id = 5 ORDER BY e <-> '[3,4]' LIMIT 5":                                    true,
 		"SELECT id FROM (SELECT * FROM o) s ORDER BY e <-> '[3,4]', id LIMIT 5":                           false,
-		"SELECT min(id) FROM o GROUP BY e ORDER BY e <-> '[3,4]' LIMIT 5":                                 false,
+		"SELECT min(id) FROM o GROUP BY e ORDER BY e <-> '[3,4]', 1 LIMIT 5":                              false,
 		"SELECT id FROM o ORDER BY e <-> '[3,4]' NULLS FIRST, id LIMIT 5":                                 false,
 		"SELECT id FROM o ORDER BY e <-> '[3,4]', id LIMIT 50 PERCENT":                                    false,
 		"SELECT id FROM o ORDER BY e <-> '[3,4]', id LIMIT (SELECT 3)":                                    false,
