@@ -47,6 +47,14 @@ func defaultKind(sc *arrow.Schema, columns []string) string {
 	return Bitmap
 }
 
+// Indexable tells why a column cannot have an index of the kind that it gets when none is asked for.
+func Indexable(f arrow.Field) error {
+	if holdsVectors(f) {
+		return nil
+	}
+	return indexable(Bitmap, f)
+}
+
 // indexable tells why a column cannot have an index of a kind.
 func indexable(kind string, f arrow.Field) error {
 	is, declares := declared.Of(f)

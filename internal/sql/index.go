@@ -12,7 +12,6 @@ import (
 	"github.com/overlakedb/overlake/internal/index/vector"
 	"github.com/overlakedb/overlake/internal/lake"
 	"github.com/overlakedb/overlake/internal/overlay"
-	"github.com/overlakedb/overlake/internal/predicate"
 	"github.com/overlakedb/overlake/internal/sql/lex"
 )
 
@@ -437,8 +436,8 @@ func checkIndexColumns(spec lake.CreateSpec) error {
 			return errs.Wrap(errs.NotFound, "sql.create", errs.New(errs.NotFound, "", "there is no such column", errs.On(name)), errs.On(lake.IndexColumnsKey), errs.Hint("%s", hint))
 		case seen[at]:
 			return errs.New(errs.Invalid, "sql.create", "column "+name+" is named twice", errs.On(lake.IndexColumnsKey))
-		case predicate.KindOf(spec.Schema.Field(at).Type) == predicate.NoKeys:
-			return errs.New(errs.Unsupported, "sql.create", "column "+name+" has a type that cannot be indexed", errs.On(lake.IndexColumnsKey))
+		case overlay.Indexable(spec.Schema.Field(at)) != nil:
+			return errs.With(overlay.Indexable(spec.Schema.Field(at)), errs.On(lake.IndexColumnsKey))
 		}
 		seen[at] = true
 	}
