@@ -172,8 +172,14 @@ func (x *Index) check(query []float32, p *Params) (*filter, error) {
 	return f, nil
 }
 
-// batched is how many rows are compared one after another in the time in which a walk meets one.
-const batched = 4
+// batched is how many rows are compared one after another in the time in which a walk meets one. Of long rows both ways
+// mostly wait for memory.
+func (x *Index) batched() float64 {
+	if x.main.size >= 2048 {
+		return 2
+	}
+	return 4
+}
 
 // reach is about how many rows a walk compares whose pool holds ef nodes. What was calibrated is one point of it; around
 // that it grows more slowly than the pool, because what lies around neighbours overlaps.
@@ -190,7 +196,7 @@ func (x *Index) way(p *Params, f *filter) string {
 	}
 	share := float64(f.count) / float64(len(x.positions))
 	switch {
-	case p.Exact || f.count <= fewRows || p.Ef >= x.n || float64(f.count) <= batched*x.reach(float64(p.Ef)/share):
+	case p.Exact || f.count <= fewRows || p.Ef >= x.n || float64(f.count) <= x.batched()*x.reach(float64(p.Ef)/share):
 		return StrategyExact
 	case f.allowed == nil || share >= 0.25:
 		return StrategyGraph
