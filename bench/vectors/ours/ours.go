@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime/debug"
 	"slices"
 	"strings"
 
@@ -96,6 +97,7 @@ func store(ctx context.Context, dir string, write func(w *section.Writer) error)
 	if err != nil {
 		return nil, err
 	}
+	debug.FreeOSMemory() // of what was built nothing is needed to open it
 	a := &artifact{file: f}
 	a.File, err = section.Open(ctx, a, size)
 	return a, err

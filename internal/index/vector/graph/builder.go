@@ -91,7 +91,7 @@ func (b *Builder) needs(rows int64) int64 {
 	for _, s := range b.spaces() {
 		n += s.bytesFor(rows)
 	}
-	return n + graphBytes(rows, &b.opt)
+	return n + graphBytes(rows, &b.opt) + b.trialBytes(rows)
 }
 
 // room makes room for so many rows in all.
@@ -222,12 +222,9 @@ func (b *Builder) Finish(ctx context.Context, w *section.Writer) (Stats, error) 
 	if b.eight != nil {
 		metric = b.eight
 	}
-	measure := metric
-	if b.opt.Metric == vec.MetricDot {
-		var err error
-		if measure, err = metric.lift(); err != nil {
-			return Stats{}, err
-		}
+	measure, err := b.measure(ctx, metric)
+	if err != nil {
+		return Stats{}, err
 	}
 	net := newNet(measure, &b.opt)
 	if err := net.build(ctx); err != nil {

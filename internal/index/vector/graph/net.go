@@ -165,8 +165,9 @@ type worker struct {
 
 	near   []candidate // candidates for the links of one node
 	chosen []candidate
-	ids2   []uint32 // of those chosen
-	young  []uint32 // of those chosen that were not in the part of a row that was chosen before
+	own    []candidate // chosen for the node that is inserted
+	ids2   []uint32    // of those chosen
+	young  []uint32    // of those chosen that were not in the part of a row that was chosen before
 }
 
 func newWorker(t *net) *worker {
@@ -306,7 +307,8 @@ func (w *worker) link(node uint32, level int) {
 		w.near = append(w.near, candidate{c.dist, c.node &^ expanded})
 	}
 	chose := w.choose(t.m)
-	chosen := append([]candidate(nil), w.chosen...)
+	chosen := append(w.own[:0], w.chosen...)
+	w.own = chosen
 	l, i := t.list(node, level)
 	t.lock(node)
 	if l.degree[i] == 0 {

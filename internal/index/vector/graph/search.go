@@ -172,18 +172,33 @@ func (x *Index) check(query []float32, p *Params) (*filter, error) {
 	return f, nil
 }
 
-// way chooses the strategy. The walk costs about Distances over the share of allowed rows; comparing one row in a batch
-// costs about a quarter of meeting one on a walk. So the costs are equal at sqrt(4 * Distances * rows) allowed rows.
+// batched is how many rows are compared one after another in the time in which a walk meets one. Of long rows both ways
+// mostly wait for memory.
+func (x *Index) batched() float64 {
+	if x.main.size >= 2048 {
+		return 2
+	}
+	return 4
+}
+
+// reach is about how many rows a walk compares whose pool holds ef nodes. What was calibrated is one point of it; around
+// that it grows more slowly than the pool, because what lies around neighbours overlaps.
+func (x *Index) reach(ef float64) float64 {
+	r := ef / float64(x.cal.Ef99)
+	return min(float64(x.cal.Distances)*math.Sqrt(r*math.Sqrt(r)), float64(x.n))
+}
+
+// way chooses the strategy by what it costs. A pool of allowed nodes reaches as far as one of all nodes that is larger by as
+// much as the allowed ones are fewer.
 func (x *Index) way(p *Params, f *filter) string {
 	if x.forced != "" {
 		return x.forced
 	}
-	rows := float64(len(x.positions))
-	few := max(2000, math.Sqrt(4*float64(x.cal.Distances)*rows))
+	share := float64(f.count) / float64(len(x.positions))
 	switch {
-	case p.Exact || float64(f.count) <= few || p.Ef >= x.n:
+	case p.Exact || f.count <= fewRows || p.Ef >= x.n || float64(f.count) <= x.batched()*x.reach(float64(p.Ef)/share):
 		return StrategyExact
-	case f.allowed == nil || float64(f.count) >= rows/4:
+	case f.allowed == nil || share >= 0.25:
 		return StrategyGraph
 	}
 	return StrategyTwoHop

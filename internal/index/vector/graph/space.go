@@ -170,35 +170,6 @@ func finite(v []float32) bool {
 	return true
 }
 
-// lift gives a space of inner products as one of distances that a graph can be built by: each row gets one more element, its
-// height, so that all are equally long. For a query whose height is 0, the nearest row is the one with the largest inner
-// product (Bachrach and others, "Speeding up the Xbox recommender system", RecSys 2014).
-func (s *space) lift() (*space, error) {
-	c, err := code.New(s.coder.Kind(), vec.MetricL2, s.coder.Dim(), 0)
-	if err != nil {
-		return nil, err
-	}
-	up := &space{coder: c, size: s.size, rows: s.rows, factors: s.factors, heights: make([]float32, s.len())}
-	v := make([]float32, c.Dim())
-	longest := 0.0
-	for i := range up.heights {
-		var norm float64
-		if s.float() {
-			s.vector(v, uint32(i))
-			norm = vec.Norm(v)
-			norm *= norm
-		} else {
-			norm = float64(s.factors[i].Norm)
-		}
-		up.heights[i] = float32(norm)
-		longest = max(longest, norm)
-	}
-	for i, norm := range up.heights {
-		up.heights[i] = float32(math.Sqrt(max(0, longest-float64(norm))))
-	}
-	return up, nil
-}
-
 // from is at, where q is row self.
 func (s *space) from(self uint32, q *code.Query, ids []uint32, out []float32) {
 	s.at(q, ids, out)

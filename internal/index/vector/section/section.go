@@ -365,20 +365,14 @@ func (f *File) Held() int64 {
 	return f.maps.held
 }
 
+// read reads a section. Its length can be trusted: it ends before the tail, which was read from where it is.
 func (f *File) read(ctx context.Context, s Section) ([]byte, error) {
 	const step = 16 << 20
-	b := Aligned(int(min(s.Length, step)))
-	for at := int64(0); at < s.Length; {
-		if at == int64(len(b)) { // memory is taken as bytes arrive, because the length may be wrong
-			more := Aligned(int(min(s.Length, 2*at)))
-			copy(more, b)
-			b = more
-		}
-		n := min(int64(len(b))-at, step)
-		if err := read(ctx, f.src, b[at:at+n], s.Offset+at); err != nil {
+	b := Aligned(int(s.Length))
+	for at := int64(0); at < s.Length; at += step {
+		if err := read(ctx, f.src, b[at:min(at+step, s.Length)], s.Offset+at); err != nil {
 			return nil, err
 		}
-		at += n
 	}
 	f.maps.mu.Lock()
 	f.maps.held += s.Length
