@@ -129,12 +129,11 @@ func (c *cursor) indexColumns(vectors bool) (out []string, metric string, err er
 		}
 		out = append(out, name)
 		if t := c.peek(); vectors && t.IsIdent() && !t.Is("ASC") && !t.Is("DESC") && !t.Is("NULLS") {
-			m, ok := vector.ParseMetric(t.Name())
-			if !ok {
+			if _, ok := vector.ParseMetric(t.Name()); !ok {
 				return nil, "", errs.Wrap(errs.Unsupported, "sql.index", lex.At(c.text, t.Start, "operator class "+t.Name()+" is not supported"),
-					errs.Hint("write vector_l2_ops, vector_cosine_ops, vector_ip_ops or vector_l1_ops"))
+					errs.Hint("write vector_l2_ops, vector_cosine_ops, vector_ip_ops or vector_l1_ops; for other types sparsevec_l2_ops and so on, bit_hamming_ops or bit_jaccard_ops"))
 			}
-			metric = m.String()
+			metric = t.Name() // the table knows whether its column takes it
 			c.next()
 		}
 		c.accept("ASC")

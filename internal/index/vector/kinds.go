@@ -50,44 +50,44 @@ func (b *Builder) newKind() (kindBuilder, error) {
 
 // openKind opens what a head says.
 func openKind(ctx context.Context, f *section.File, h *head, m vec.Metric) (kindReader, error) {
-	differs := func(is int64) error {
-		return errs.Newf(errs.Corrupt, "vector.open", "%d vectors, the head says %d", is, h.Vectors)
-	}
 	switch {
+	case h.Built.form() != Dense:
+		return openForm(ctx, f, h, m)
+	case m.OfBits():
+		return nil, errs.Newf(errs.Corrupt, "vector.open", "an index of kind %s by %s", h.Built, m)
 	case h.Built == Flat:
 		dim := max(h.Dim, 1)
 		x, err := flat.Open(ctx, f, m, dim, h.Rows)
 		if err != nil {
 			return nil, err
 		}
-		if int64(x.Len()) != h.Vectors {
-			return nil, differs(int64(x.Len()))
-		}
-		return flatReader{x, m, dim}, nil
+		return flatReader{x, m, dim}, sameCount(int64(x.Len()), h)
 	case h.Built.graph():
 		x, err := graph.Open(ctx, f)
 		if err != nil {
 			return nil, err
 		}
-		if x.Rows() != h.Vectors {
-			return nil, differs(x.Rows())
-		}
-		return graphReader{x}, nil
+		return graphReader{x}, sameCount(x.Rows(), h)
 	case h.Built.lists():
 		// What is mapped is as good as read. Other artifacts are read by ranges, unless they are small.
 		x, err := lists.Open(ctx, f, lists.OpenOptions{Resident: f.Mapped() || f.Size() <= smallLists})
 		if err != nil {
 			return nil, err
 		}
-		if x.Rows() != h.Vectors {
-			return nil, differs(x.Rows())
-		}
-		return listsReader{x}, nil
+		return listsReader{x}, sameCount(x.Rows(), h)
 	}
 	return nil, errs.New(errs.Unsupported, "vector.open", "an index of a kind that this version does not know", errs.On(string(h.Built)))
 }
 
 const smallLists = 8 << 20
+
+// sameCount compares the number of vectors with what the head says.
+func sameCount(is int64, h *head) error {
+	if is != h.Vectors {
+		return errs.Newf(errs.Corrupt, "vector.open", "%d vectors, the head says %d", is, h.Vectors)
+	}
+	return nil
+}
 
 type graphBuilder struct{ b *graph.Builder }
 
@@ -107,12 +107,12 @@ func (g graphBuilder) close() error {
 
 type graphReader struct{ x *graph.Index }
 
-func (g graphReader) search(ctx context.Context, query []float32, p Params) ([]Hit, Work, error) {
+func (g graphReader) search(ctx context.Context, q Query, p Params) ([]Hit, Work, error) {
 	rerank := p.Rerank
 	if g.x.Code() == code.Float32 {
 		rerank = 0 // all distances are of floats
 	}
-	hits, w, err := g.x.Search(ctx, query, graph.Params{K: p.K, Ef: p.Ef, Rerank: rerank, Allowed: p.Allowed, AllowedCount: p.AllowedCount, Exact: p.Exact, Within: p.bound(g.x.Metric())})
+	hits, w, err := g.x.Search(ctx, q.Floats, graph.Params{K: p.K, Ef: p.Ef, Rerank: rerank, Allowed: p.Allowed, AllowedCount: p.AllowedCount, Exact: p.Exact, Within: p.bound(g.x.Metric())})
 	out := make([]Hit, len(hits))
 	for i, h := range hits {
 		out[i] = Hit{int64(h.Pos), float64(h.Distance)}
@@ -139,8 +139,8 @@ func (l listsBuilder) close() error { return l.b.Close() }
 
 type listsReader struct{ x *lists.Index }
 
-func (l listsReader) search(ctx context.Context, query []float32, p Params) ([]Hit, Work, error) {
-	hits, w, err := l.x.Search(ctx, query, lists.Params{K: p.K, Probes: p.Probes, Rerank: p.Rerank, Allowed: p.Allowed, AllowedCount: p.AllowedCount, Exact: p.Exact, Within: p.bound(l.x.Metric())})
+func (l listsReader) search(ctx context.Context, q Query, p Params) ([]Hit, Work, error) {
+	hits, w, err := l.x.Search(ctx, q.Floats, lists.Params{K: p.K, Probes: p.Probes, Rerank: p.Rerank, Allowed: p.Allowed, AllowedCount: p.AllowedCount, Exact: p.Exact, Within: p.bound(l.x.Metric())})
 	out := make([]Hit, len(hits))
 	for i, h := range hits {
 		out[i] = Hit{int64(h.Pos), float64(h.Distance)}
