@@ -84,6 +84,9 @@ type list struct {
 	last      int64  // window of the last row
 	at, block uint64 // where the next posting and the next block go
 	begin     uint64
+	step      float32
+	least     byte // codes of the block at work
+	most      byte
 }
 
 // smallDims is up to how many dimensions lists are found by an array.
@@ -139,26 +142,35 @@ func (b *Builder) invert(w *section.Writer) {
 		}
 		l.last, l.begin, l.at, l.block = -1, begins[i], begins[i], blocks[i]
 		dims[i] = uint32(l.dim)
-		scales[2*i], scales[2*i+1] = l.low, step(l.low, l.high)
+		l.step = step(l.low, l.high)
+		scales[2*i], scales[2*i+1] = l.low, l.step
 		begins[i+1], blocks[i+1] = begins[i]+l.postings, blocks[i]+l.blocks
 	}
 	count := blocks[len(lists)]
 	windows, ends, bounds := make([]uint32, count), make([]uint32, count), make([]byte, 2*count)
 	rows, codes := make([]uint16, len(b.indices)), make([]byte, len(b.indices))
+	end := func(l *list) { // of a block
+		k := l.block - 1
+		ends[k], bounds[2*k], bounds[2*k+1] = uint32(l.at-l.begin), l.least, l.most
+	}
 	b.each(func(row int, d int32, v float32) {
 		l := find(d)
-		c := encode(l.low, step(l.low, l.high), v)
+		c := encode(l.low, l.step, v)
 		if k := int64(row >> windowBits); k != l.last {
-			l.last = k
-			windows[l.block], bounds[2*l.block], bounds[2*l.block+1] = uint32(k), c, c
+			if l.last >= 0 {
+				end(l)
+			}
+			windows[l.block] = uint32(k)
+			l.last, l.least, l.most = k, c, c
 			l.block++
 		}
 		rows[l.at], codes[l.at] = uint16(row&(window-1)), c
 		l.at++
-		k := l.block - 1
-		ends[k] = uint32(l.at - l.begin)
-		bounds[2*k], bounds[2*k+1] = min(bounds[2*k], c), max(bounds[2*k+1], c)
+		l.least, l.most = min(l.least, c), max(l.most, c)
 	})
+	for i := range lists {
+		end(&lists[i])
+	}
 	write(w, dimsSection, dims)
 	write(w, scalesSection, scales)
 	write(w, listsSection, begins)
