@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -194,6 +195,16 @@ func (v *values) sorted(m vec.Metric, q vector.Query, allowed []uint64) (hits []
 
 // TestForms: an index over bit strings or sparse vectors gives what a sort of all distances gives, to the last bit.
 func TestForms(t *testing.T) {
+	seeds := uint64(1)
+	if os.Getenv("OVERLAKE_DEEP") != "" {
+		seeds = 15
+	}
+	for seed := range seeds {
+		testForms(t, seed)
+	}
+}
+
+func testForms(t *testing.T, seed uint64) {
 	ctx := context.Background()
 	for name, draw := range map[string]func(*rand.Rand) values{
 		"bits 1":           func(rng *rand.Rand) values { return bitStrings(rng, 300, 1) },
@@ -206,7 +217,7 @@ func TestForms(t *testing.T) {
 		"sparse negatives": func(rng *rand.Rand) values { return sparseVectors(rng, 3000, 300, 20, "negative") },
 		"sparse whole":     func(rng *rand.Rand) values { return sparseVectors(rng, 9000, 100, 8, "whole") },
 	} {
-		rng := rand.New(rand.NewPCG(5, 5))
+		rng := rand.New(rand.NewPCG(5, seed))
 		v := draw(rng)
 		metrics, kinds := []string{"l2", "cosine", "ip", "l1"}, []vector.Kind{vector.HNSW, vector.Flat}
 		if v.form == vector.Bits {

@@ -237,7 +237,7 @@ type room struct {
 }
 
 type candidate struct {
-	sum   float32
+	key   float32
 	place uint32
 }
 
@@ -339,6 +339,10 @@ func (s *search) window(number uint32, r *room) {
 		s.addTo(t, r, places)
 		bound := max(need-idle, s.floor)
 		most := float32(-bound + math.Abs(bound)*0x1p-22)
+		if len(places) > window/16 { // the others gain too little all the same
+			places = r.places[:kernel.Select(r.sums[:], most, r.places[:])]
+			continue
+		}
 		kept := 0
 		for _, p := range places {
 			if r.sums[p] < most {
@@ -352,32 +356,41 @@ func (s *search) window(number uint32, r *room) {
 	first := number << windowBits
 	for _, p := range places {
 		row := first + p
-		if int(row) >= len(x.positions) || x.metric == vec.MetricL2 && s.slack-float64(r.sums[p]) < s.need(float64(x.squares[row])) {
-			continue
-		}
-		if s.allowed(row) {
-			r.sorted = append(r.sorted, candidate{r.sums[p], p})
+		if int(row) < len(x.positions) && s.mayBe(row, r.sums[p]) && s.allowed(row) {
+			r.sorted = append(r.sorted, candidate{s.key(row, r.sums[p]), p})
 		}
 	}
 	// The best first, so that the bound becomes sharp soon.
 	if !s.full() && len(r.sorted) > 4*s.p.K {
-		s.fill(number, r)
+		s.fill(first, r)
 	}
 	slices.SortFunc(r.sorted, candidates)
 	for _, c := range r.sorted {
-		row, gain := first+c.place, -float64(c.sum)+s.slack
-		if gain < s.need(least) {
-			return
+		if row := first + c.place; s.mayBe(row, r.sums[c.place]) {
+			s.offer(row)
 		}
-		if x.metric == vec.MetricL2 && gain < s.need(float64(x.squares[row])) {
-			continue
-		}
-		s.offer(row)
 	}
 }
 
-// fill offers the K rows of a window that gain the most, and leaves those that may be hits yet.
-func (s *search) fill(number uint32, r *room) {
+// mayBe tells whether a row may be a hit, by its sum.
+func (s *search) mayBe(row uint32, sum float32) bool {
+	square := 0.0
+	if s.x.metric == vec.MetricL2 {
+		square = float64(s.x.squares[row])
+	}
+	return s.slack-float64(sum) >= s.need(square)
+}
+
+// key orders rows by what their distances are at least.
+func (s *search) key(row uint32, sum float32) float32 {
+	if s.x.metric == vec.MetricL2 {
+		return sum + s.x.squares[row]/2
+	}
+	return sum
+}
+
+// fill offers the K best candidates of a window, and leaves those of the others that may be hits yet.
+func (s *search) fill(first uint32, r *room) {
 	k := s.p.K
 	r.top = r.top[:0]
 	bound := float32(math.Inf(1))
@@ -385,11 +398,11 @@ func (s *search) fill(number uint32, r *room) {
 		slices.SortFunc(r.top, candidates)
 		if len(r.top) > k {
 			r.top = r.top[:k]
-			bound = r.top[k-1].sum
+			bound = r.top[k-1].key
 		}
 	}
 	for _, c := range r.sorted {
-		if c.sum >= bound {
+		if c.key >= bound {
 			continue
 		}
 		if r.top = append(r.top, c); len(r.top) == 2*k+64 {
@@ -397,27 +410,22 @@ func (s *search) fill(number uint32, r *room) {
 		}
 	}
 	cut()
-	first := number << windowBits
 	for _, c := range r.top {
 		s.offer(first + c.place)
-		r.sums[c.place] = float32(math.Inf(1))
+		r.sums[c.place] = float32(math.Inf(1)) // once is enough
 	}
 	kept := r.sorted[:0]
 	for _, c := range r.sorted {
-		square := 0.0
-		if s.x.metric == vec.MetricL2 {
-			square = float64(s.x.squares[first+c.place])
-		}
-		if c.sum = r.sums[c.place]; s.slack-float64(c.sum) >= s.need(square) {
+		if s.mayBe(first+c.place, r.sums[c.place]) {
 			kept = append(kept, c)
 		}
 	}
 	r.sorted = kept
 }
 
-// candidates orders them by what they gain, the most first.
+// candidates orders them, the best first.
 func candidates(a, b candidate) int {
-	return cmp.Or(cmp.Compare(a.sum, b.sum), cmp.Compare(a.place, b.place))
+	return cmp.Or(cmp.Compare(a.key, b.key), cmp.Compare(a.place, b.place))
 }
 
 // add adds a block of a list to the sums.
