@@ -166,3 +166,40 @@ func TestBitsAndSparse(t *testing.T) {
 		}
 	}
 }
+
+// TestManyTies: where more rows are as far as the last one than an index is asked for, the second key of ORDER BY decides
+// among all of them.
+func TestManyTies(t *testing.T) {
+	ctx := t.Context()
+	db, err := overlake.Open(ctx, t.TempDir(), overlake.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	for _, s := range []string{"CREATE TABLE d (id INTEGER, signs bit(4), e vector(1), words sparsevec(9))",
+		"INSERT INTO d SELECT i, (i % 2)::bit(4), [i % 2]::FLOAT[]::vector, ('{' || (i % 2 + 1) || ':1}/9')::sparsevec FROM range(60000) r(i)",
+		"CREATE INDEX ON d USING hnsw (signs bit_hamming_ops)", "CREATE INDEX ON d USING hnsw (words sparsevec_ip_ops)", "CREATE INDEX ON d USING flat (e vector_l2_ops)"} {
+		rows, err := db.SQL(ctx, s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		rows.Close()
+	}
+	for order, want := range map[string]string{"signs <~> '0000', id DESC": "59998 59996 59994 ", "words <#> '{1:1}/9', id DESC": "59998 59996 59994 ", "e <-> '[1]', id DESC": "59999 59997 59995 ",
+		"words <#> '{5:1}/9', id DESC": "59999 59998 59997 "} {
+		rows, err := db.SQL(ctx, "SELECT id FROM d ORDER BY "+order+" LIMIT 3")
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := ""
+		for values, err := range rows.Values() {
+			if err != nil {
+				t.Fatal(err)
+			}
+			got += fmt.Sprint(values[0]) + " "
+		}
+		if err := rows.Close(); err != nil || got != want {
+			t.Errorf("%s: %s, want %s (%v)", order, got, want, err)
+		}
+	}
+}

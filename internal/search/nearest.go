@@ -137,8 +137,13 @@ func FindNearest(ctx context.Context, plan *lake.Plan, view *overlay.View, r Nea
 			for at < len(hits) && hits[at].Distance <= far {
 				at++
 			}
-			if r.Ties && at == len(hits) && len(hits) >= params.K && more < tieMost {
-				continue
+			if r.Ties && at == len(hits) && len(hits) >= params.K {
+				if more < tieMost {
+					continue
+				}
+				if least == tieRows {
+					return nil, false, nil // rows as far as these would be left out, as many bit strings are
+				}
 			}
 			hits = hits[:at]
 		}
