@@ -157,3 +157,113 @@ func TestDirectAnswers(t *testing.T) {
 
 // last is the last value of a row as text.
 func last(row string) string { return row[strings.LastIndex(row, ", ")+1:] }
+
+// TestBitsAndSparse: an index over bit strings or sparse vectors answers as a scan does, whatever way the vector to search
+// for comes, and EXPLAIN tells how.
+func TestBitsAndSparse(t *testing.T) {
+	ctx := t.Context()
+	db, err := overlake.Open(ctx, t.TempDir(), overlake.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	for _, s := range []string{"CREATE TABLE d (id INTEGER, kind INTEGER, signs bit(70), words sparsevec(500))",
+		`INSERT INTO d SELECT i, i % 7, binary_quantize(list_transform(range(70), lambda k: sin(i * (k + 1) * 1.7))::FLOAT[]::vector),
+			('{' || (i % 40 + 1) || ':' || (i % 11 + 0.5) || ',' || (i % 53 + 100) || ':' || (i % 5 + 1) || ',' || (i % 211 + 200) || ':-2}/500')::sparsevec FROM range(4000) r(i)`,
+		"CREATE INDEX ON d (kind)", "CREATE INDEX by_hamming ON d USING hnsw (signs bit_hamming_ops)", "CREATE INDEX by_jaccard ON d USING ivfflat (signs bit_jaccard_ops)",
+		"CREATE INDEX by_ip ON d USING hnsw (words sparsevec_ip_ops)", "CREATE INDEX by_cosine ON d USING hnsw (words sparsevec_cosine_ops)",
+		"CREATE INDEX by_l2 ON d USING hnsw (words sparsevec_l2_ops)", "CREATE INDEX by_l1 ON d USING flat (words sparsevec_l1_ops)"} {
+		rows, err := db.SQL(ctx, s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		rows.Close()
+	}
+	read := func(s string, args ...any) string {
+		t.Helper()
+		rows, err := db.SQL(ctx, s, args...)
+		if err != nil {
+			t.Fatalf("%s: %v", s, err)
+		}
+		defer rows.Close()
+		out := ""
+		for values, err := range rows.Values() {
+			if err != nil {
+				t.Fatalf("%s: %v", s, err)
+			}
+			out += fmt.Sprintln(values...)
+		}
+		return out
+	}
+	signs := strings.Repeat("1100101", 10)
+	words := "{3:1.5,120:2,210:-1,250:0.5}/500"
+	for _, c := range []struct {
+		query string
+		args  []any
+		want  string // of EXPLAIN
+	}{
+		{"SELECT id, signs <~> $1 FROM d ORDER BY signs <~> $1, id LIMIT 5", []any{signs}, "vector hamming main.d.signs: index by_hamming (hnsw), 1 parts, all compared"},
+		{"SELECT id FROM d ORDER BY hamming_distance(B'" + signs + "', signs), id LIMIT 5", nil, "index by_hamming"},
+		{"SELECT id FROM d ORDER BY signs <~> '" + signs + "'::bit(70), id LIMIT 5", nil, "index by_hamming"},
+		{"SELECT id FROM d ORDER BY signs <~> (SELECT signs FROM d WHERE id = 17), id LIMIT 5", nil, "index by_hamming"},
+		{"SELECT id FROM d ORDER BY signs <%> '" + signs + "', id LIMIT 5", nil, "index by_jaccard (ivfflat), 1 parts, all compared"},
+		{"SELECT id FROM d WHERE kind = 3 AND signs IS NOT NULL ORDER BY signs <%> '" + signs + "', id LIMIT 5", nil, "by index"},
+		{"SELECT id FROM d WHERE length(kind::VARCHAR) = 1 AND id % 3 = 1 ORDER BY signs <%> '" + signs + "', id LIMIT 5", nil, "by a query of their own"},
+		{"SELECT id FROM d WHERE signs <~> '" + signs + "' < 26 ORDER BY id", nil, "nearer than 26"},
+		{"SELECT id, distance FROM vector_search(d, signs, $1, 4, metric => 'hamming') ORDER BY distance, id", []any{strings.Repeat("0", 70)}, "index by_hamming"},
+		{"SELECT id, words <#> $1 FROM d ORDER BY words <#> $1, id LIMIT 5", []any{words}, "vector ip main.d.words: index by_ip (hnsw), 1 parts, posting lists"},
+		{"SELECT id FROM d ORDER BY sparsevec_negative_inner_product('" + words + "'::sparsevec, words), id LIMIT 5", nil, "index by_ip"},
+		{"SELECT id FROM d ORDER BY words <=> '" + words + "'::sparsevec(500), id LIMIT 5", nil, "index by_cosine"},
+		{"SELECT id FROM d ORDER BY words <-> '" + words + "', id LIMIT 5", nil, "index by_l2"},
+		{"SELECT id FROM d ORDER BY words <+> '" + words + "', id LIMIT 5", nil, "index by_l1 (flat), 1 parts, all compared"},
+		{"SELECT id FROM d ORDER BY words <-> (SELECT words FROM d WHERE id = 17), id LIMIT 5", nil, "index by_l2"},
+		{"SELECT id FROM d ORDER BY words <-> l2_normalize('" + words + "'::sparsevec), id LIMIT 5", nil, "index by_l2"},
+		{"SELECT id FROM d WHERE kind = 3 ORDER BY words <#> '" + words + "', id LIMIT 5", nil, "by index"},
+		{"SELECT id FROM d WHERE words <=> '" + words + "' < 0.6 ORDER BY id", nil, "nearer than 0.6"},
+		{"SELECT id FROM d WHERE words <#> '{7:1}/500' < -9 ORDER BY id", nil, "nearer than -9"},
+	} {
+		if got, want := read(c.query, c.args...), read("SELECT * FROM ("+strings.Replace(c.query, "SELECT", "SELECT /*+ NO_INDEX */", 1)+")", c.args...); got != want || got == "" {
+			t.Errorf("%s:\n%swant\n%s", c.query, got, want)
+		}
+		if plan := read("EXPLAIN "+c.query, c.args...); !strings.Contains(plan, c.want) {
+			t.Errorf("%s: %q is not in\n%s", c.query, c.want, plan)
+		}
+	}
+}
+
+// TestManyTies: where more rows are as far as the last one than an index is asked for, the second key of ORDER BY decides
+// among all of them.
+func TestManyTies(t *testing.T) {
+	ctx := t.Context()
+	db, err := overlake.Open(ctx, t.TempDir(), overlake.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	for _, s := range []string{"CREATE TABLE d (id INTEGER, signs bit(4), e vector(1), words sparsevec(9))",
+		"INSERT INTO d SELECT i, (i % 2)::bit(4), [i % 2]::FLOAT[]::vector, ('{' || (i % 2 + 1) || ':1}/9')::sparsevec FROM range(60000) r(i)",
+		"CREATE INDEX ON d USING hnsw (signs bit_hamming_ops)", "CREATE INDEX ON d USING hnsw (words sparsevec_ip_ops)", "CREATE INDEX ON d USING flat (e vector_l2_ops)"} {
+		rows, err := db.SQL(ctx, s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		rows.Close()
+	}
+	for order, want := range map[string]string{"signs <~> '0000', id DESC": "59998 59996 59994 ", "words <#> '{1:1}/9', id DESC": "59998 59996 59994 ", "e <-> '[1]', id DESC": "59999 59997 59995 ",
+		"words <#> '{5:1}/9', id DESC": "59999 59998 59997 "} {
+		rows, err := db.SQL(ctx, "SELECT id FROM d ORDER BY "+order+" LIMIT 3")
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := ""
+		for values, err := range rows.Values() {
+			if err != nil {
+				t.Fatal(err)
+			}
+			got += fmt.Sprint(values[0]) + " "
+		}
+		if err := rows.Close(); err != nil || got != want {
+			t.Errorf("%s: %s, want %s (%v)", order, got, want, err)
+		}
+	}
+}

@@ -381,7 +381,8 @@ func (b *build) maker(d, at int, rows int64, names *[]string) (*maker, error) {
 	memory := b.o.set.opts.Memory / int64(at)
 	if OfVectors(def.Kind) {
 		f := b.schema.Field(slices.IndexFunc(b.schema.Fields(), func(f arrow.Field) bool { return datafile.FieldID(f) == def.Columns[0] }))
-		x, err := vector.NewBuilder(vector.Options{Kind: vector.Kind(def.Kind), Params: def.Params, Dim: dimensions(f), Rows: rows, Memory: b.o.set.vectorMemory / int64(at),
+		form, _ := FormOf(f)
+		x, err := vector.NewBuilder(vector.Options{Kind: vector.Kind(def.Kind), Form: form, Params: def.Params, Dim: dimensions(f), Rows: rows, Memory: b.o.set.vectorMemory / int64(at),
 			Spill: func() (vector.SpillFile, error) { return b.o.spill() },
 			Progress: func(done, total int64) {
 				b.report.VectorsDone, b.report.Vectors = done, total

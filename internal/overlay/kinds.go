@@ -40,8 +40,13 @@ func OfVectors(kind string) bool { return vector.IsKind(kind) }
 // defaultKind is the kind for columns of a table when none is asked for.
 func defaultKind(sc *arrow.Schema, columns []string) string {
 	for _, f := range sc.Fields() {
-		if len(columns) == 1 && strings.EqualFold(f.Name, columns[0]) && holdsVectors(f) {
+		if len(columns) != 1 || !strings.EqualFold(f.Name, columns[0]) {
+			continue
+		}
+		if form, ok := FormOf(f); ok && form == vector.Dense {
 			return string(vector.HNSWTQ8)
+		} else if ok {
+			return string(vector.Flat) // an index of these has one form, whatever it is called
 		}
 	}
 	return Bitmap
@@ -49,21 +54,19 @@ func defaultKind(sc *arrow.Schema, columns []string) string {
 
 // Indexable tells why a column cannot have an index of the kind that it gets when none is asked for.
 func Indexable(f arrow.Field) error {
-	if holdsVectors(f) {
-		return nil
-	}
-	return indexable(Bitmap, f)
+	sc := arrow.NewSchema([]arrow.Field{f}, nil)
+	return indexable(defaultKind(sc, []string{f.Name}), f, "")
 }
 
-// indexable tells why a column cannot have an index of a kind.
-func indexable(kind string, f arrow.Field) error {
+// indexable tells why a column cannot have an index of a kind, by the metric that was asked for.
+func indexable(kind string, f arrow.Field, metric string) error {
 	is, declares := declared.Of(f)
 	if OfVectors(kind) {
-		if holdsVectors(f) {
-			return nil
+		if form, ok := FormOf(f); ok {
+			return errs.With(vector.CheckForm(form, vector.Kind(kind), metric), errs.On(f.Name))
 		}
 		return errs.With(errs.Newf(errs.Unsupported, "overlay.define", "an index of kind %s cannot be over column %s", kind, f.Name),
-			errs.Hint("it takes a column of type vector(n) or halfvec(n), or a list of FLOAT"))
+			errs.Hint("it takes a column of type vector(n), halfvec(n), bit(n) or sparsevec(n), or a list of FLOAT"))
 	}
 	if declares { // its values are not those that queries compare
 		return errs.With(errs.Newf(errs.Unsupported, "overlay.define", "a %s index cannot be over column %s of type %s", kind, f.Name, is), errs.Hint("%s", vectorHint(f)))
@@ -76,19 +79,26 @@ func indexable(kind string, f arrow.Field) error {
 }
 
 func vectorHint(f arrow.Field) string {
-	if holdsVectors(f) {
+	switch form, ok := FormOf(f); {
+	case ok && form == vector.Dense:
 		return "vectors have indexes of their own: write USING hnsw or ivfflat"
+	case ok:
+		return form.String() + " have indexes of their own: write USING hnsw"
 	}
 	return "lists, structs and maps have no index in this version"
 }
 
-// holdsVectors tells whether the values of a column are lists of floats.
-func holdsVectors(f arrow.Field) bool {
-	if d, ok := declared.Of(f); ok && d.Name != "vector" && d.Name != "halfvec" {
-		return false
+// FormOf is the form of the vectors that a column holds; false when it holds none.
+func FormOf(f arrow.Field) (vector.Form, bool) {
+	d, ok := declared.Of(f)
+	switch {
+	case ok && d.Name == "bit":
+		return vector.Bits, d.Holds(f.Type)
+	case ok && d.Name == "sparsevec":
+		return vector.Sparse, d.Holds(f.Type)
 	}
 	l, ok := f.Type.(arrow.ListLikeType)
-	return ok && f.Type.ID() != arrow.MAP && l.Elem().ID() == arrow.FLOAT32
+	return vector.Dense, ok && f.Type.ID() != arrow.MAP && l.Elem().ID() == arrow.FLOAT32
 }
 
 // dimensions are those that a column declares; 0 when it does not.
@@ -118,6 +128,16 @@ func setParams(d *Definition, params map[string]string) error {
 		return vector.CheckParams(vector.Kind(d.Kind), d.Params)
 	}
 	return nil
+}
+
+// asked is the metric among parameters, as it was asked for.
+func asked(params map[string]string) string {
+	for k, v := range params {
+		if strings.EqualFold(k, "metric") {
+			return v
+		}
+	}
+	return ""
 }
 
 // checkParam gives a parameter of an index and its name in their plain form.
@@ -168,10 +188,11 @@ func fingerprint(d *Definition, sc *arrow.Schema) (string, bool) {
 			name = "decimal scale " + strconv.Itoa(int(t.Scale))
 		}
 		if OfVectors(d.Kind) {
-			if !holdsVectors(sc.Field(at)) {
+			form, ok := FormOf(sc.Field(at))
+			if !ok {
 				return "", false
 			}
-			name = "vectors"
+			name = form.String()
 		} else if predicate.KindOf(typ) == predicate.NoKeys {
 			return "", false
 		}

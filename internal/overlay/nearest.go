@@ -83,8 +83,8 @@ func (x *Index) Parts(ctx context.Context, plan *lake.Plan) (parts []*Part, rest
 
 // Search finds the rows of the artifact that are nearest to a vector. ok is false when the index cannot tell: its artifact
 // is damaged, or the query is one that indexes cannot rank by. A query of another dimension is Invalid.
-func (p *Part) Search(ctx context.Context, query []float32, params vector.Params) (res vector.Result, ok bool, err error) {
-	res, err = p.r.Search(ctx, query, params)
+func (p *Part) Search(ctx context.Context, query vector.Query, params vector.Params) (res vector.Result, ok bool, err error) {
+	res, err = p.r.Find(ctx, query, params)
 	switch {
 	case err == nil:
 		return res, true, nil

@@ -34,6 +34,7 @@ import (
 
 	"github.com/overlakedb/overlake/internal/datafile"
 	"github.com/overlakedb/overlake/internal/errs"
+	"github.com/overlakedb/overlake/internal/index/vector"
 	"github.com/overlakedb/overlake/internal/lake"
 	"github.com/overlakedb/overlake/internal/objstore"
 	"github.com/overlakedb/overlake/internal/vec"
@@ -253,7 +254,7 @@ func (o *Overlay) definition(t *lake.Table, spec Spec) (Definition, error) {
 			return Definition{}, errs.New(errs.NotFound, "overlay.define", "there is no such column", errs.On(name), errs.Hint("%s", nearestColumn(schema, name)))
 		}
 		f := schema.Field(at)
-		if err := indexable(d.Kind, f); err != nil {
+		if err := indexable(d.Kind, f, asked(spec.Params)); err != nil {
 			return Definition{}, err
 		}
 		id := datafile.FieldID(f)
@@ -266,7 +267,8 @@ func (o *Overlay) definition(t *lake.Table, spec Spec) (Definition, error) {
 		return Definition{}, err
 	}
 	if OfVectors(d.Kind) && d.Params["metric"] == "" {
-		d.Params["metric"] = vec.MetricL2.String()
+		form, _ := FormOf(schema.Field(slices.IndexFunc(schema.Fields(), func(f arrow.Field) bool { return datafile.FieldID(f) == d.Columns[0] })))
+		d.Params["metric"] = form.Metric().String()
 	}
 	if d.Name == "" {
 		d.Name = t.Ident().Name + "_" + strings.ToLower(strings.Join(spec.Columns, "_")) + "_" + d.Kind
@@ -309,6 +311,9 @@ func (o *Overlay) Alter(ctx context.Context, name string, set map[string]string)
 		}
 		if err := setParams(&d, set); err != nil {
 			return Edit{}, err
+		}
+		if m, was := vector.MetricOf(d.Params), vector.MetricOf(old.Params); m.OfBits() != was.OfBits() {
+			return Edit{}, errs.Newf(errs.Unsupported, "overlay.alter", "an index by %s cannot become one by %s: its column holds other values", was, m)
 		}
 		out = d
 		switch {

@@ -27,7 +27,7 @@ import (
 type NearestRequest struct {
 	Field  int // the column, by id
 	Metric vec.Metric
-	Query  []float32
+	Query  vector.Query
 	K      int
 	Ties   bool // rows as far as the last one are wanted too, because they are ordered by something else
 	// Allowed are the live rows of each file of the plan that may be hits, by the place of the file; nil: all live rows.

@@ -18,6 +18,7 @@ import (
 	"github.com/apache/arrow-go/v18/arrow/memory"
 
 	"github.com/overlakedb/overlake/internal/errs"
+	"github.com/overlakedb/overlake/internal/index/vector"
 	"github.com/overlakedb/overlake/internal/lake"
 	"github.com/overlakedb/overlake/internal/objstore"
 	"github.com/overlakedb/overlake/internal/overlay"
@@ -180,7 +181,7 @@ func nearestAnswers(ctx context.Context, s *overlay.Set, table *lake.Table, rows
 		metric := []vec.Metric{vec.MetricL2, vec.MetricDot, vec.MetricCosine}[q%3]
 		k := []int{1, 7, 20}[q%3]
 		field := 1
-		n, ok, err := search.FindNearest(ctx, plan, view, search.NearestRequest{Field: field, Metric: metric, Query: query, K: k, Effort: search.Effort{Exact: true}, Forced: true})
+		n, ok, err := search.FindNearest(ctx, plan, view, search.NearestRequest{Field: field, Metric: metric, Query: vector.DenseQuery(query), K: k, Effort: search.Effort{Exact: true}, Forced: true})
 		if err != nil {
 			return u, fmt.Errorf("query %d: %w", q, err)
 		}
@@ -496,7 +497,7 @@ func TestReplacedDataFileOfVectors(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		n, ok, err := search.FindNearest(t.Context(), plan, view, search.NearestRequest{Field: 1, Query: points(9, 1)[0], K: 3})
+		n, ok, err := search.FindNearest(t.Context(), plan, view, search.NearestRequest{Field: 1, Query: vector.DenseQuery(points(9, 1)[0]), K: 3})
 		if ok || err != nil || e.len() == before {
 			t.Errorf("process %d: %+v, %v, %v, %d events", i, n, ok, err, e.len()-before)
 		}

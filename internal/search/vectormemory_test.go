@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/overlakedb/overlake/internal/index/vector"
 	"github.com/overlakedb/overlake/internal/lake"
 	"github.com/overlakedb/overlake/internal/objstore"
 	"github.com/overlakedb/overlake/internal/overlay"
@@ -106,7 +107,7 @@ func searches(t testing.TB, s *overlay.Set, table *lake.Table, n int) {
 	}
 	for i := range n {
 		_, ok, err := search.FindNearest(t.Context(), plan, view, search.NearestRequest{Field: 1, Metric: []vec.Metric{vec.MetricL2, vec.MetricDot, vec.MetricCosine}[i%3],
-			Query: points(uint64(i), 1)[0], K: 10, Forced: true})
+			Query: vector.DenseQuery(points(uint64(i), 1)[0]), K: 10, Forced: true})
 		if !ok || err != nil {
 			t.Fatal(ok, err)
 		}

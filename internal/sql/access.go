@@ -77,15 +77,15 @@ func (q *statement) hint() (search.AccessOptions, error) {
 	}
 	var o search.AccessOptions
 	words, at := lex.Hint(q.text, q.tokens)
-	hints, err := splitHint(words)
+	hints, err := lex.SplitHint(words)
 	if err != nil {
 		return o, lex.Errorf(q.text, at, "%v", err)
 	}
 	told := false
 	for _, h := range hints {
-		switch h.name {
+		switch h.Name {
 		case "index":
-			o.Hint, o.Only, told = search.UseIndex, h.inside, true
+			o.Hint, o.Only, told = search.UseIndex, h.Inside, true
 			if o.Only != "" {
 				if t, err := lex.Tokens(o.Only); err == nil && len(t) == 1 && t[0].IsIdent() {
 					o.Only = t[0].Name()
@@ -94,7 +94,7 @@ func (q *statement) hint() (search.AccessOptions, error) {
 		case "no_index":
 			o.Hint, told = search.NoIndex, true
 		default:
-			known, err := q.nearestHint(at, h.name, h.inside)
+			known, err := q.nearestHint(at, h.Name, h.Inside)
 			if err != nil {
 				return o, err
 			}
@@ -112,30 +112,6 @@ func (q *statement) hint() (search.AccessOptions, error) {
 	}
 	q.hinted = &o
 	return o, nil
-}
-
-// oneHint is a word of a hint, with what is in its brackets.
-type oneHint struct{ name, inside string }
-
-// splitHint reads the words of a hint: name or name(…), with blanks or commas between.
-func splitHint(words string) (out []oneHint, err error) {
-	for words = strings.Trim(words, " \t\r\n,"); words != ""; words = strings.Trim(words, " \t\r\n,") {
-		end := strings.IndexAny(words, " \t\r\n,(")
-		if end < 0 {
-			end = len(words)
-		}
-		h := oneHint{name: strings.ToLower(words[:end])}
-		words = words[end:]
-		if rest := strings.TrimLeft(words, " \t\r\n"); strings.HasPrefix(rest, "(") {
-			close := strings.IndexByte(rest, ')')
-			if close < 0 {
-				return nil, errs.New(errs.Invalid, "sql.hint", "a bracket of the hint is never closed")
-			}
-			h.inside, words = strings.TrimSpace(rest[1:close]), rest[close+1:]
-		}
-		out = append(out, h)
-	}
-	return out, nil
 }
 
 // explainHint tells what the hint or the setting of a statement did, if there is one.

@@ -9,6 +9,7 @@ import (
 	"github.com/apache/arrow-go/v18/arrow/memory"
 
 	"github.com/overlakedb/overlake/internal/declared"
+	"github.com/overlakedb/overlake/internal/index/vector"
 	"github.com/overlakedb/overlake/internal/lake"
 	"github.com/overlakedb/overlake/internal/search"
 )
@@ -34,7 +35,7 @@ func plainType(f arrow.Field) bool {
 // directly answers the statement, if it is as plain as that; otherwise it leaves it to the engine.
 func (r *resolver) directly(n node, s *source, sc *scope, plan *lake.Plan, nq *nearestQuery, a *search.Access) error {
 	q := r.q
-	if !q.plain || q.asked > 0 || n[rootKey] == nil || len(sc.sources) != 1 || sc.outer != nil || len(list(child(n, "cte_map"), "map")) > 0 || nq.ties || nq.bounded || len(a.Scan) > 0 {
+	if !q.plain || q.asked > 0 || n[rootKey] == nil || len(sc.sources) != 1 || sc.outer != nil || len(list(child(n, "cte_map"), "map")) > 0 || nq.ties || nq.bounded || nq.query.Form != vector.Dense || len(a.Scan) > 0 {
 		return nil
 	}
 	p := &pusher{q: q, s: s, sc: sc}
@@ -69,7 +70,7 @@ func (r *resolver) directly(n node, s *source, sc *scope, plan *lake.Plan, nq *n
 		}
 	}
 	at := slices.IndexFunc(plan.Schema.Fields(), func(f arrow.Field) bool { return f.Name == nq.column })
-	cols, distances, err := search.Ranked(q.ctx, s.base, s.ref, plan, a, search.Order{Column: at, Metric: nq.metric, Query: nq.query, Offset: nq.offset, Limit: nq.rows - nq.offset}, fetched)
+	cols, distances, err := search.Ranked(q.ctx, s.base, s.ref, plan, a, search.Order{Column: at, Metric: nq.metric, Query: nq.query.Floats, Offset: nq.offset, Limit: nq.rows - nq.offset}, fetched)
 	if err != nil {
 		return canceled(err) // the engine tells better
 	}
@@ -108,9 +109,9 @@ func (q *statement) sameDistance(e node, nq *nearestQuery, p *pusher) bool {
 	for i := range 2 {
 		col, _ := args[i].(node)
 		other, _ := args[1-i].(node)
-		if column, ok := p.column(col); ok && column == nq.column {
-			v, ok := q.vectorConstant(other)
-			return ok && slices.Equal(v, nq.query)
+		if f, ok := p.field(col); ok && f.Name == nq.column {
+			v, ok := q.queryConstant(nq.query.Form, other)
+			return ok && v.Equal(&nq.query)
 		}
 	}
 	return false

@@ -68,7 +68,7 @@ func (q *statement) createIndex(c *cursor) (*Result, error) {
 		if spec.Params == nil {
 			spec.Params = map[string]string{}
 		}
-		spec.Params["metric"] = metric
+		spec.Params["metric"] = class.Name() // the table knows whether its column takes it
 	}
 	if c.peek().Is("WHERE") || c.peek().Is("INCLUDE") || c.peek().Is("TABLESPACE") || c.peek().Is("NULLS") {
 		return nil, errs.Wrap(errs.Unsupported, "sql.index", lex.At(c.text, c.peek().Start, strings.ToUpper(c.peek().Text)+" in CREATE INDEX is not supported"))
@@ -149,7 +149,7 @@ func (c *cursor) indexColumns(vectors bool) (out []string, class lex.Token, err 
 		if t := c.peek(); vectors && t.IsIdent() && !t.Is("ASC") && !t.Is("DESC") && !t.Is("NULLS") {
 			if _, ok := vector.ParseMetric(t.Name()); !ok {
 				return nil, class, errs.Wrap(errs.Unsupported, "sql.index", lex.At(c.text, t.Start, "operator class "+t.Name()+" is not supported"),
-					errs.Hint("write vector_l2_ops, vector_cosine_ops, vector_ip_ops or vector_l1_ops"))
+					errs.Hint("write vector_l2_ops, vector_cosine_ops, vector_ip_ops or vector_l1_ops; for other types sparsevec_l2_ops and so on, bit_hamming_ops or bit_jaccard_ops"))
 			}
 			class = c.next()
 		}

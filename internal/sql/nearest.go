@@ -14,6 +14,7 @@ import (
 	"github.com/overlakedb/overlake/internal/declared"
 	"github.com/overlakedb/overlake/internal/engine"
 	"github.com/overlakedb/overlake/internal/errs"
+	"github.com/overlakedb/overlake/internal/index/vector"
 	"github.com/overlakedb/overlake/internal/overlay"
 	"github.com/overlakedb/overlake/internal/predicate"
 	"github.com/overlakedb/overlake/internal/search"
@@ -34,7 +35,7 @@ import (
 type nearestQuery struct {
 	column  string
 	metric  vec.Metric
-	query   []float32
+	query   vector.Query
 	rows    int64 // LIMIT and OFFSET
 	half    bool  // computed of halves, whatever the column holds
 	offset  int64
@@ -45,9 +46,11 @@ type nearestQuery struct {
 // distances are the functions by which rows can be ranked, as the engine knows them.
 var distances = map[string]vec.Metric{
 	"<->": vec.MetricL2, "l2_distance": vec.MetricL2, "vector_l2_distance": vec.MetricL2, "halfvec_l2_distance": vec.MetricL2, "vector_l2_squared_distance": vec.MetricL2, "halfvec_l2_squared_distance": vec.MetricL2,
-	coltype.NegativeDot: vec.MetricDot, "vector_negative_inner_product": vec.MetricDot, "halfvec_negative_inner_product": vec.MetricDot,
-	"<=>": vec.MetricCosine, "cosine_distance": vec.MetricCosine, "vector_cosine_distance": vec.MetricCosine, "halfvec_cosine_distance": vec.MetricCosine,
-	"<+>": vec.MetricL1, "l1_distance": vec.MetricL1, "vector_l1_distance": vec.MetricL1, "halfvec_l1_distance": vec.MetricL1,
+	"sparsevec_l2_distance": vec.MetricL2, "sparsevec_l2_squared_distance": vec.MetricL2,
+	coltype.NegativeDot: vec.MetricDot, "vector_negative_inner_product": vec.MetricDot, "halfvec_negative_inner_product": vec.MetricDot, "sparsevec_negative_inner_product": vec.MetricDot,
+	"<=>": vec.MetricCosine, "cosine_distance": vec.MetricCosine, "vector_cosine_distance": vec.MetricCosine, "halfvec_cosine_distance": vec.MetricCosine, "sparsevec_cosine_distance": vec.MetricCosine,
+	"<+>": vec.MetricL1, "l1_distance": vec.MetricL1, "vector_l1_distance": vec.MetricL1, "halfvec_l1_distance": vec.MetricL1, "sparsevec_l1_distance": vec.MetricL1,
+	"<~>": vec.MetricHamming, "hamming_distance": vec.MetricHamming, "<%>": vec.MetricJaccard, "jaccard_distance": vec.MetricJaccard,
 }
 
 // nearest gives an expression for FROM, or "" when the SELECT is not of these or no index can tell.
@@ -76,6 +79,13 @@ func (r *resolver) nearest(n node, s *source, sc *scope) (string, error) {
 		if isEffort(c, &effort) || c == nil {
 			continue
 		}
+		if x := list(c, "children"); str(c, "type") == "OPERATOR_IS_NOT_NULL" && len(x) == 1 {
+			col, _ := x[0].(node)
+			if f, ok := p.field(col); ok && f.Name == nq.column {
+				notNull = true // has no distance
+				continue
+			}
+		}
 		e, ok := p.expr(c)
 		if not, is := e.(predicate.Not); is {
 			if x, is := not.X.(predicate.IsNull); is && x.Column == nq.column {
@@ -97,12 +107,12 @@ func (r *resolver) nearest(n node, s *source, sc *scope) (string, error) {
 	at := slices.IndexFunc(plan.Schema.Fields(), func(f arrow.Field) bool { return f.Name == nq.column })
 	field := plan.Schema.Field(at)
 	d, _ := declared.Of(field)
-	if d.N > 0 && d.N != len(nq.query) {
+	if d.N > 0 && d.N != nq.query.Dim() {
 		return "", nil // the engine tells
 	}
 	if d.Name == "halfvec" {
-		for i, v := range nq.query {
-			nq.query[i] = vec.Half(v)
+		for i, v := range nq.query.Floats {
+			nq.query.Floats[i] = vec.Half(v)
 		}
 	} else if nq.half {
 		return "", nil // its floats become halves, which no index has
@@ -369,25 +379,53 @@ func (r *resolver) distanceOf(e node, s *source, sc *scope) (*nearestQuery, erro
 	nq := &nearestQuery{metric: metric}
 	p := &pusher{q: q, s: s, sc: sc}
 	at := 0
+	var field arrow.Field
 	for ; at < 2; at++ {
 		col, _ := args[at].(node)
-		if nq.column, ok = p.column(col); ok {
+		if field, ok = p.field(col); ok {
 			break
 		}
 	}
-	if !ok {
+	form, holds := overlay.FormOf(field)
+	if !ok || !holds || metric.OfBits() != (form == vector.Bits) {
 		return nil, nil
 	}
+	nq.column = field.Name
 	other, _ := args[1-at].(node)
 	typ := str(other, "function_name")
-	if nq.query, ok = q.vectorConstant(other); !ok {
-		var err error
-		if nq.query, typ, err = r.vectorAside(e, 1-at, other, sc); nq.query == nil || err != nil {
+	if nq.query, ok = q.queryConstant(form, other); !ok {
+		query, of, err := r.vectorAside(e, 1-at, other, sc, form)
+		if typ = of; query == nil || err != nil {
 			return nil, err
 		}
+		nq.query = *query
 	}
 	nq.half = typ == "halfvec" || typ == coltype.CastFunction("halfvec") || strings.HasPrefix(strings.ToLower(str(e, "function_name")), "halfvec_")
 	return nq, nil
+}
+
+// queryConstant is the vector that an expression of constants is, in the form that a column has.
+func (q *statement) queryConstant(form vector.Form, n node) (v vector.Query, ok bool) {
+	if form == vector.Dense {
+		v.Floats, ok = q.vectorConstant(n)
+		return v, ok
+	}
+	switch str(n, "class") {
+	case "CONSTANT", "PARAMETER":
+		if s, is := q.constant(n).(string); is {
+			v, err := vector.ParseQuery(form, s)
+			return v, err == nil
+		}
+	case "CAST":
+		return q.queryConstant(form, child(n, "child"))
+	case "FUNCTION":
+		name, args := strings.ToLower(str(n, "function_name")), list(n, "children")
+		if len(args) == 1 && (form == vector.Bits && name == coltype.BitsFunction || form == vector.Sparse && name == coltype.CastFunction("sparsevec")) {
+			x, _ := args[0].(node)
+			return q.queryConstant(form, x)
+		}
+	}
+	return v, false
 }
 
 // vectorConstant is the vector that an expression of constants is.

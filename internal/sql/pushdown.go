@@ -2,9 +2,12 @@ package sql
 
 import (
 	"encoding/json"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/apache/arrow-go/v18/arrow"
 
 	"github.com/overlakedb/overlake/internal/predicate"
 	"github.com/overlakedb/overlake/internal/sql/coltype"
@@ -307,9 +310,26 @@ func isDecimal(v predicate.Value) bool {
 	return ok && d.Type == "decimal"
 }
 
-// column is the name of a column of the table, when the expression is one and no other table of the FROM clause could be
-// meant.
+// column is the name of a column of the table that files hold as queries see it, when the expression is one.
 func (p *pusher) column(n node) (string, bool) {
+	name, ok := p.named(n)
+	if !ok {
+		return "", false
+	}
+	return p.s.heldColumn(name)
+}
+
+// field is a column of the table, whatever files hold.
+func (p *pusher) field(n node) (arrow.Field, bool) {
+	name, ok := p.named(n)
+	if !ok {
+		return arrow.Field{}, false
+	}
+	return p.s.field(name)
+}
+
+// named is the name of a column, when the expression is one and no other table of the FROM clause could be meant.
+func (p *pusher) named(n node) (string, bool) {
 	if str(n, "class") != "COLUMN_REF" {
 		return "", false
 	}
@@ -336,25 +356,30 @@ func (p *pusher) column(n node) (string, bool) {
 			}
 		}
 	}
-	return p.s.heldColumn(name)
+	return name, true
 }
 
 // heldColumn finds a column whose values files hold as queries see them: what a bit(n) is in a file is no bit string.
 func (s *source) heldColumn(name string) (string, bool) {
+	f, ok := s.field(name)
+	return f.Name, ok && coltype.Loaded(f) == ""
+}
+
+// field finds a column of the table.
+func (s *source) field(name string) (f arrow.Field, ok bool) {
 	src, c := s.column(name, 0)
 	if src == nil {
-		return "", false
+		return f, false
 	}
 	sc, err := src.base.SchemaAt(src.ref)
 	if err != nil {
-		return "", false
+		return f, false
 	}
-	for _, f := range sc.Fields() {
-		if f.Name == c && coltype.Loaded(f) != "" {
-			return "", false
-		}
+	at := slices.IndexFunc(sc.Fields(), func(f arrow.Field) bool { return f.Name == c })
+	if at < 0 {
+		return f, false
 	}
-	return c, true
+	return sc.Field(at), true
 }
 
 // constant is the value of a literal, a cast literal or a parameter: nil when the expression is none, or is NULL.

@@ -203,10 +203,10 @@ func (q *statement) dialect(w *rewriting) error {
 				q.paramNames = append(q.paramNames, strings.ToLower(strings.Trim(t.Text[1:], `"`)))
 			}
 		case t.Is("FOR"):
-			edits = append(edits, travel(w.text, tokens, i)...)
+			edits = append(edits, lex.Travel(w.text, tokens, i)...)
 		case t.Is("AT") && i+2 < len(tokens) && tokens[i+1].Is("(") && (tokens[i+2].Is("VERSION") || tokens[i+2].Is("TIMESTAMP")):
 			if end := lex.Close(tokens, i+1); end > 0 {
-				edits = append(edits, moveAlias(w.text, tokens, t.Start, end+1)...)
+				edits = append(edits, lex.MoveAlias(w.text, tokens, t.Start, end+1)...)
 			}
 		case t.Is("TABLE") && i+1 < len(tokens) && tokens[i+1].IsIdent() && beginsQuery(tokens, i):
 			edits = append(edits, lex.Edit{Start: t.Start, End: t.End, New: "FROM"}) // TABLE t
@@ -243,61 +243,6 @@ func beginsQuery(tokens []lex.Token, i int) bool {
 	}
 	p := tokens[i-1]
 	return p.Is("(") || p.Is("ALL") || p.Is("UNION") || p.Is("EXCEPT") || p.Is("INTERSECT") || p.Is("NAME") || p.Is("DISTINCT") || p.Is(")")
-}
-
-// travel turns FOR VERSION AS OF x and FOR TIMESTAMP AS OF x into AT (…).
-func travel(text string, tokens []lex.Token, i int) []lex.Edit {
-	if i+4 >= len(tokens) || !tokens[i+2].Is("AS") || !tokens[i+3].Is("OF") {
-		return nil
-	}
-	unit := ""
-	switch strings.ToUpper(tokens[i+1].Text) {
-	case "VERSION", "SYSTEM_VERSION":
-		unit = "VERSION"
-	case "TIMESTAMP", "SYSTEM_TIME", "TIME", "SYSTEM_TIMESTAMP":
-		unit = "TIMESTAMP"
-	default:
-		return nil
-	}
-	last := i + 4
-	if tokens[last].Kind == lex.Word && last+1 < len(tokens) && tokens[last+1].Kind == lex.String {
-		last++ // TIMESTAMP '…'
-	}
-	out := moveAlias(text, tokens, tokens[i].Start, last+1)
-	return append(out, lex.Edit{Start: tokens[i].Start, End: tokens[i+4].Start, New: "AT (" + unit + " => "}, lex.Edit{Start: tokens[last].End, End: tokens[last].End, New: ")"})
-}
-
-// moveAlias puts the other name of a table, which may begin at index i, before the place of its AT, where DuckDB wants it.
-func moveAlias(text string, tokens []lex.Token, place, i int) []lex.Edit {
-	from := i
-	if i < len(tokens) && tokens[i].Is("AS") {
-		i++
-	} else if i < len(tokens) && behindTable(tokens[i]) {
-		return nil
-	}
-	if i >= len(tokens) || !tokens[i].IsIdent() {
-		return nil
-	}
-	if i+1 < len(tokens) && tokens[i+1].Is("(") {
-		if i = lex.Close(tokens, i+1); i < 0 {
-			return nil
-		}
-	}
-	lo, hi := tokens[from].Start, tokens[i].End
-	return []lex.Edit{{Start: place, End: place, New: text[lo:hi] + " "}, {Start: lo, End: hi}}
-}
-
-// behindTable reports whether a word behind a table's name is no other name of it.
-func behindTable(t lex.Token) bool {
-	if t.Kind == lex.Quoted {
-		return false
-	}
-	switch strings.ToUpper(t.Text) {
-	case "WHERE", "JOIN", "LEFT", "RIGHT", "INNER", "FULL", "CROSS", "NATURAL", "ASOF", "POSITIONAL", "SEMI", "ANTI", "ON", "USING", "GROUP", "ORDER", "LIMIT", "HAVING",
-		"QUALIFY", "WINDOW", "UNION", "EXCEPT", "INTERSECT", "OFFSET", "FETCH", "TABLESAMPLE", "PIVOT", "UNPIVOT", "SELECT", "FOR", "WITH", "RETURNING", "LATERAL":
-		return true
-	}
-	return false
 }
 
 // ref reads the words inside AT (…).

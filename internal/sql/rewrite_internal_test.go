@@ -54,8 +54,8 @@ func FuzzWords(f *testing.F) {
 			if k := lex.Operand(tokens, i); k < 0 || k > i {
 				t.Fatalf("operand of word %d of %q is %d", i, s, k)
 			}
-			lex.Splice(s, travel(s, tokens, i))
-			lex.Splice(s, moveAlias(s, tokens, tokens[i].Start, i+1))
+			lex.Splice(s, lex.Travel(s, tokens, i))
+			lex.Splice(s, lex.MoveAlias(s, tokens, tokens[i].Start, i+1))
 			r.atClause(i, 1)
 		}
 		if edits, err := castCells(s, fields, func(arrow.Field) (string, error) { return "NULL", nil }); err == nil {

@@ -4,9 +4,11 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/arrow-go/v18/arrow/array"
 
 	"github.com/overlakedb/overlake/internal/engine"
+	"github.com/overlakedb/overlake/internal/index/vector"
 	"github.com/overlakedb/overlake/internal/sql/coltype"
 	"github.com/overlakedb/overlake/internal/sql/lex"
 	"github.com/overlakedb/overlake/internal/vec/pgvector"
@@ -16,8 +18,9 @@ import (
 // constants. The engine is asked for it first, and its value takes the place of the expression, so that the index and the
 // statement speak of one vector.
 
-// vectorAside evaluates argument i of a distance, and gives its type too; nil when it is not of these.
-func (r *resolver) vectorAside(distance node, i int, arg node, sc *scope) (out []float32, typ string, err error) {
+// vectorAside evaluates argument i of a distance, for a column of the form, and gives its type too; nil when it is not of
+// these.
+func (r *resolver) vectorAside(distance node, i int, arg node, sc *scope, form vector.Form) (out *vector.Query, typ string, err error) {
 	switch str(arg, "class") {
 	case "SUBQUERY":
 		if str(arg, "subquery_type") != "SCALAR" {
@@ -39,7 +42,11 @@ func (r *resolver) vectorAside(distance node, i int, arg node, sc *scope) (out [
 	if !ok {
 		return nil, "", nil
 	}
-	text := with + "SELECT x, typeof(x) FROM (SELECT " + r.text[lo:hi] + " AS x)"
+	value := "x"
+	if form != vector.Dense {
+		value = "CAST(x AS VARCHAR)"
+	}
+	text := with + "SELECT " + value + ", typeof(x) FROM (SELECT " + r.text[lo:hi] + " AS x)"
 	rows, done, err := q.ask(text, nil)
 	if rows == nil || err != nil {
 		return nil, "", err
@@ -48,41 +55,59 @@ func (r *resolver) vectorAside(distance node, i int, arg node, sc *scope) (out [
 	if !rows.Next() || rows.Record().NumRows() != 1 {
 		return nil, "", canceled(rows.Err())
 	}
-	value := rows.Record().Column(0)
 	kind, _ := rows.Record().Column(1).(*array.String)
-	if value.IsNull(0) || kind == nil {
+	if kind == nil {
 		return nil, "", nil
 	}
-	literal := ""
-	switch typ = strings.Clone(kind.Value(0)); {
-	case typ == "vector" || typ == "halfvec":
-		list, ok := value.(array.ListLike)
-		if !ok {
-			return nil, "", nil
-		}
-		values, ok := list.ListValues().(*array.Float32)
-		if !ok || values.NullN() > 0 {
-			return nil, "", nil
-		}
-		from, to := list.ValueOffsets(0)
-		out = slices.Clone(values.Float32Values()[from:to])
-		literal = coltype.CastFunction(typ) + "(CAST(" + lex.QuoteText(pgvector.Format(out)) + " AS " + typ + "))"
-	case typ == "VARCHAR":
-		s, ok := value.(array.StringLike)
-		if !ok {
-			return nil, "", nil
-		}
-		if out, err = pgvector.Vector.Parse(s.Value(0), nil); err != nil {
-			return nil, "", nil
-		}
-		literal = lex.QuoteText(s.Value(0))
-	default:
+	typ = strings.Clone(kind.Value(0))
+	out, literal := valueAside(rows.Record().Column(0), typ, form)
+	if out == nil {
 		return nil, "", nil
 	}
 	r.edits = slices.DeleteFunc(r.edits, func(e lex.Edit) bool { return e.Start >= lo && e.End <= hi })
 	r.edits = append(r.edits, lex.Edit{Start: lo, End: hi, New: literal})
 	q.gone = true
 	return out, typ, nil
+}
+
+// valueAside is the first value of a column as a vector, and a literal of it; nil when its type does not make one of the
+// form. What has no form of floats comes as text.
+func valueAside(value arrow.Array, typ string, form vector.Form) (*vector.Query, string) {
+	if value.IsNull(0) {
+		return nil, ""
+	}
+	if form == vector.Dense && (typ == "vector" || typ == "halfvec") {
+		list, ok := value.(array.ListLike)
+		if !ok {
+			return nil, ""
+		}
+		values, ok := list.ListValues().(*array.Float32)
+		if !ok || values.NullN() > 0 {
+			return nil, ""
+		}
+		from, to := list.ValueOffsets(0)
+		q := vector.DenseQuery(slices.Clone(values.Float32Values()[from:to]))
+		return &q, coltype.CastFunction(typ) + "(CAST(" + lex.QuoteText(pgvector.Format(q.Floats)) + " AS " + typ + "))"
+	}
+	s, ok := value.(array.StringLike)
+	if !ok {
+		return nil, ""
+	}
+	literal := lex.QuoteText(s.Value(0))
+	switch {
+	case typ == "VARCHAR":
+	case typ == "BIT" && form == vector.Bits:
+		literal = coltype.BitsFunction + "(" + literal + ")"
+	case typ == "sparsevec" && form == vector.Sparse:
+		literal = coltype.CastFunction(typ) + "(CAST(" + literal + " AS " + typ + "))"
+	default:
+		return nil, ""
+	}
+	q, err := vector.ParseQuery(form, strings.Clone(s.Value(0)))
+	if err != nil {
+		return nil, ""
+	}
+	return &q, literal
 }
 
 // constantCall tells whether a call has the same value whenever it is made: its functions are so, and it names no column.

@@ -11,17 +11,23 @@ const (
 	MetricDot                  // <#>, the negative inner product
 	MetricCosine               // <=>
 	MetricL1                   // <+>
+	// Of bit strings, see Hamming and Jaccard; Distance and Distances do not know these.
+	MetricHamming // <~>
+	MetricJaccard // <%>
 )
 
-var metricNames = [...]string{"l2", "ip", "cosine", "l1"}
+var metricNames = [...]string{"l2", "ip", "cosine", "l1", "hamming", "jaccard"}
 
-// String is the name of the metric: l2, ip, cosine or l1.
+// String is the name of the metric: l2, ip, cosine, l1, hamming or jaccard.
 func (m Metric) String() string {
 	if int(m) < len(metricNames) {
 		return metricNames[m]
 	}
 	return fmt.Sprintf("metric(%d)", uint8(m))
 }
+
+// OfBits tells whether the metric is one of bit strings; all others are of numbers.
+func (m Metric) OfBits() bool { return m == MetricHamming || m == MetricJaccard }
 
 // Distance is the distance of one pair.
 func (m Metric) Distance(a, b []float32) float64 {

@@ -12,7 +12,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/apache/arrow-go/v18/arrow"
+
 	"github.com/overlakedb/overlake"
+	"github.com/overlakedb/overlake/internal/declared"
 	"github.com/overlakedb/overlake/internal/testenv"
 	"github.com/overlakedb/overlake/test/ask"
 	"github.com/overlakedb/overlake/test/slt"
@@ -147,7 +150,7 @@ func (c *covering) define(ctx context.Context, t *overlake.Table) error {
 		}
 		_, err := t.AddIndex(ctx, overlake.IndexSpec{Name: "cover_" + field, Kind: kind, Columns: []string{f.Name}})
 		if overlake.KindOf(err) == overlake.KindUnsupported {
-			if err = vectors(ctx, t, field, f.Name); err == nil || overlake.KindOf(err) == overlake.KindUnsupported {
+			if err = vectors(ctx, t, field, f); err == nil || overlake.KindOf(err) == overlake.KindUnsupported {
 				continue
 			}
 		}
@@ -164,10 +167,19 @@ func (c *covering) define(ctx context.Context, t *overlake.Table) error {
 	return nil
 }
 
-// vectors gives a column of vectors an index by each metric; Unsupported when it is none.
-func vectors(ctx context.Context, t *overlake.Table, field, column string) error {
-	for kind, metric := range map[string]string{"hnsw": "l2", "ivfflat": "cosine", "hnsw_tq8": "ip", "flat": "l1"} {
-		_, err := t.AddIndex(ctx, overlake.IndexSpec{Name: "cover_" + field + "_" + metric, Kind: kind, Columns: []string{column}, Params: map[string]string{"metric": metric}})
+// vectors gives a column of vectors, sparse vectors or bit strings an index by each metric; Unsupported when it is none.
+func vectors(ctx context.Context, t *overlake.Table, field string, f arrow.Field) error {
+	kinds := map[string]string{"l2": "hnsw", "cosine": "ivfflat", "ip": "hnsw_tq8", "l1": "flat"}
+	switch typ, _ := f.Metadata.GetValue(declared.Key); {
+	case typ == "sparsevec": // vectors of any number of dimensions may have no index
+		return nil
+	case strings.HasPrefix(typ, "sparsevec"):
+		kinds = map[string]string{"l2": "hnsw", "cosine": "flat", "ip": "hnsw", "l1": "flat"}
+	case strings.HasPrefix(typ, "bit"):
+		kinds = map[string]string{"hamming": "hnsw", "jaccard": "ivfflat"}
+	}
+	for metric, kind := range kinds {
+		_, err := t.AddIndex(ctx, overlake.IndexSpec{Name: "cover_" + field + "_" + metric, Kind: kind, Columns: []string{f.Name}, Params: map[string]string{"metric": metric}})
 		if err != nil {
 			return err
 		}

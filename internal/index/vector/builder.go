@@ -12,6 +12,7 @@ import (
 	"github.com/overlakedb/overlake/internal/errs"
 	"github.com/overlakedb/overlake/internal/index/vector/flat"
 	"github.com/overlakedb/overlake/internal/index/vector/section"
+	"github.com/overlakedb/overlake/internal/index/vector/sparse"
 	"github.com/overlakedb/overlake/internal/vec"
 )
 
@@ -25,8 +26,9 @@ type SpillFile interface {
 // Options of a build.
 type Options struct {
 	Kind     Kind
+	Form     Form
 	Params   map[string]string // checked and in their plain form, see CheckParam
-	Dim      int               // of all vectors; 0: that of the first
+	Dim      int               // of all vectors; 0: that of the first, which bit strings do not tell
 	Rows     int64             // how many rows will be added at most; 0: not known
 	Memory   int64             // bytes that the build may hold; 0: 1 GiB
 	Workers  int               // goroutines; 0: one a processor
@@ -38,6 +40,9 @@ const defaultMemory = 1 << 30
 
 // flatRows is up to how many vectors an index of any kind is flat: comparing them all is faster than to choose.
 const flatRows = 1000
+
+// shortest is the least squared length of a vector that can be brought to length 1 in float32.
+const shortest = math.SmallestNonzeroFloat32 * (1 << 24)
 
 // farthest bounds the squared length of a vector: beyond, the arithmetic of float32 ends. Such vectors, and those with
 // elements that are no numbers, are left out and looked at in every search.
@@ -67,6 +72,7 @@ type Builder struct {
 
 	positions []uint32 // as long as it may become flat
 	rows      []float32
+	form      formBuilder // of what is not dense
 	kind      kindBuilder // of more rows
 	built     Kind        // what that is
 	err       error       // why there can be no index of these rows
@@ -87,11 +93,25 @@ func NewBuilder(opts Options) (*Builder, error) {
 	if opts.Memory <= 0 {
 		opts.Memory = defaultMemory
 	}
-	return &Builder{opts: opts, metric: MetricOf(opts.Params), dim: opts.Dim}, nil
+	b := &Builder{opts: opts, metric: MetricOf(opts.Params), dim: opts.Dim}
+	if err := CheckForm(opts.Form, opts.Kind, b.metric.String()); err != nil {
+		return nil, err
+	}
+	switch opts.Form {
+	case Bits:
+		b.form = &bitBuilder{}
+	case Sparse:
+		b.form = &sparseBuilder{x: sparse.NewBuilder(b.metric, opts.Memory)}
+	}
+	return b, nil
 }
 
-// Add takes the vectors of rows from a position on: a list of float32 each. Positions ascend from call to call.
+// Add takes the vectors of rows from a position on, in the form in which a table holds them: a list of float32 each, the
+// bytes of a bit string, or the struct of a sparse vector (package declared). Positions ascend from call to call.
 func (b *Builder) Add(ctx context.Context, first int64, column arrow.Array) error {
+	if b.form != nil {
+		return b.addForm(ctx, first, column)
+	}
 	list, ok := column.(array.ListLike)
 	if !ok {
 		return errs.Newf(errs.Invalid, "vector.build", "a column of %s holds no vectors", column.DataType())
@@ -125,19 +145,18 @@ func (b *Builder) Add(ctx context.Context, first int64, column arrow.Array) erro
 		}
 		pos := uint32(first + int64(i))
 		if len(v) != b.dim || len(v) == 0 {
-			b.refuse(errs.With(errs.Newf(errs.Unsupported, "vector.build", "vectors of %d and of %d dimensions in one column", b.dim, len(v)),
-				errs.Hint("an index needs a column of type vector(n)")))
+			b.refuse(b.differs(len(v)))
 			return nil
 		}
 		square := vec.Dot(v, v)
 		switch {
 		case values.NullN() > 0 && hasNull(values, from, to), !(square <= farthest):
-			if b.others = append(b.others, pos); len(b.others) > maxOthers {
-				b.refuse(errs.Newf(errs.Unsupported, "vector.build", "more than %d vectors have elements that are no numbers, or are too large", maxOthers))
+			if err := b.leave(pos); err != nil {
+				b.refuse(err)
 				return nil
 			}
 			continue
-		case square < math.SmallestNonzeroFloat32*(1<<24) && b.metric == vec.MetricCosine:
+		case square < shortest && b.metric == vec.MetricCosine:
 			if vec.Norm(v) == 0 {
 				b.stats.Zeros++
 			} else { // too short to be brought to length 1 in float32
@@ -176,7 +195,7 @@ func hasNull(values *array.Float32, from, to int64) bool {
 func (b *Builder) refuse(err error) {
 	if b.err == nil {
 		b.err = err
-		b.positions, b.rows = nil, nil
+		b.positions, b.rows, b.form = nil, nil, nil
 	}
 }
 
@@ -226,8 +245,8 @@ func (b *Builder) Fits() error { return b.err }
 // head is the first section of an artifact.
 type head struct {
 	Kind    Kind    `json:"kind"`    // as it was asked for
-	Built   Kind    `json:"built"`   // as it is: flat when there are few vectors, lists where a graph finds no room in memory
-	Metric  string  `json:"metric"`  // l2, cosine, ip or l1
+	Built   Kind    `json:"built"`   // as it is: flat when there are few vectors, lists where a graph finds no room in memory; bits, sparse
+	Metric  string  `json:"metric"`  // l2, cosine, ip, l1, hamming or jaccard
 	Dim     int     `json:"dim"`     // 0 without vectors
 	Rows    int64   `json:"rows"`    // covered
 	Vectors int64   `json:"vectors"` // in the index
@@ -249,7 +268,10 @@ func (b *Builder) Finish(ctx context.Context, w io.Writer, rows int64) (Stats, e
 	}
 	h := head{Kind: b.opts.Kind, Metric: b.metric.String(), Dim: b.dim, Rows: rows, Vectors: b.stats.Vectors, Nulls: b.stats.Nulls, Zeros: b.stats.Zeros,
 		Longest: math.Sqrt(float64(b.longest))}
-	if h.Built = b.built; b.kind == nil {
+	switch h.Built = b.built; {
+	case b.form != nil:
+		h.Built = b.form.built()
+	case b.kind == nil:
 		h.Built = Flat
 	}
 	text, err := json.Marshal(h)
@@ -261,9 +283,12 @@ func (b *Builder) Finish(ctx context.Context, w io.Writer, rows int64) (Stats, e
 	out.Write(text)
 	out.Begin(othersSection)
 	out.Write(section.Bytes(b.others))
-	if b.kind == nil {
+	switch {
+	case b.form != nil:
+		err = b.form.write(out)
+	case b.kind == nil:
 		err = flat.Write(out, b.positions, b.rows)
-	} else {
+	default:
 		err = b.kind.finish(ctx, out)
 	}
 	if err != nil {
@@ -276,7 +301,7 @@ func (b *Builder) Finish(ctx context.Context, w io.Writer, rows int64) (Stats, e
 
 // Close gives back what the build holds.
 func (b *Builder) Close() error {
-	b.positions, b.rows = nil, nil
+	b.positions, b.rows, b.form = nil, nil, nil
 	if b.kind == nil {
 		return nil
 	}

@@ -72,13 +72,17 @@ func openKind(ctx context.Context, f *section.File) (o *opened, err error) {
 			return o, err
 		}
 	}
-	return nil, errs.New(errs.Unsupported, "vector.open", "the artifact is of a kind that this version does not know")
+	return o, nil // what is not dense is opened once the head is known
 }
 
 // as makes the reader that a head asks for.
-func (o *opened) as(h *head, m vec.Metric) (kindReader, error) {
+func (o *opened) as(ctx context.Context, f *section.File, h *head, m vec.Metric) (kindReader, error) {
 	differs := func(is int64) (kindReader, error) { return nil, corrupt("%d vectors, the head says %d", is, h.Vectors) }
 	switch {
+	case h.Built.form() != Dense:
+		return openForm(ctx, f, h, m)
+	case m.OfBits():
+		return nil, corrupt("an index of kind %s by %s", h.Built, m)
 	case o.flat != nil && h.Built == Flat:
 		if int64(o.flat.Len()) != h.Vectors {
 			return differs(int64(o.flat.Len()))
@@ -101,6 +105,14 @@ func (o *opened) as(h *head, m vec.Metric) (kindReader, error) {
 
 const smallLists = 8 << 20
 
+// sameCount compares the number of vectors with what the head says.
+func sameCount(is int64, h *head) error {
+	if is != h.Vectors {
+		return errs.Newf(errs.Corrupt, "vector.open", "%d vectors, the head says %d", is, h.Vectors)
+	}
+	return nil
+}
+
 type graphBuilder struct{ b *graph.Builder }
 
 func (g graphBuilder) add(ctx context.Context, positions []uint32, rows []float32) error {
@@ -119,12 +131,12 @@ func (g graphBuilder) close() error {
 
 type graphReader struct{ x *graph.Index }
 
-func (g graphReader) search(ctx context.Context, query []float32, p Params) ([]Hit, Work, error) {
+func (g graphReader) search(ctx context.Context, q Query, p Params) ([]Hit, Work, error) {
 	rerank := p.Rerank
 	if g.x.Code() == code.Float32 {
 		rerank = 0 // all distances are of floats
 	}
-	hits, w, err := g.x.Search(ctx, query, graph.Params{K: p.K, Ef: p.Ef, Rerank: rerank, Allowed: p.Allowed, AllowedCount: p.AllowedCount, Exact: p.Exact, Within: p.bound(g.x.Metric())})
+	hits, w, err := g.x.Search(ctx, q.Floats, graph.Params{K: p.K, Ef: p.Ef, Rerank: rerank, Allowed: p.Allowed, AllowedCount: p.AllowedCount, Exact: p.Exact, Within: p.bound(g.x.Metric())})
 	out := make([]Hit, len(hits))
 	for i, h := range hits {
 		out[i] = Hit{int64(h.Pos), float64(h.Distance)}
@@ -151,8 +163,8 @@ func (l listsBuilder) close() error { return l.b.Close() }
 
 type listsReader struct{ x *lists.Index }
 
-func (l listsReader) search(ctx context.Context, query []float32, p Params) ([]Hit, Work, error) {
-	hits, w, err := l.x.Search(ctx, query, lists.Params{K: p.K, Probes: p.Probes, Rerank: p.Rerank, Allowed: p.Allowed, AllowedCount: p.AllowedCount, Exact: p.Exact, Within: p.bound(l.x.Metric())})
+func (l listsReader) search(ctx context.Context, q Query, p Params) ([]Hit, Work, error) {
+	hits, w, err := l.x.Search(ctx, q.Floats, lists.Params{K: p.K, Probes: p.Probes, Rerank: p.Rerank, Allowed: p.Allowed, AllowedCount: p.AllowedCount, Exact: p.Exact, Within: p.bound(l.x.Metric())})
 	out := make([]Hit, len(hits))
 	for i, h := range hits {
 		out[i] = Hit{int64(h.Pos), float64(h.Distance)}

@@ -97,6 +97,22 @@ var metricNames = map[string]vec.Metric{
 	"cosine": vec.MetricCosine, "vector_cosine_ops": vec.MetricCosine, "halfvec_cosine_ops": vec.MetricCosine,
 	"ip": vec.MetricDot, "inner_product": vec.MetricDot, "innerproduct": vec.MetricDot, "dot": vec.MetricDot, "vector_ip_ops": vec.MetricDot, "halfvec_ip_ops": vec.MetricDot,
 	"l1": vec.MetricL1, "manhattan": vec.MetricL1, "vector_l1_ops": vec.MetricL1, "halfvec_l1_ops": vec.MetricL1,
+	"sparsevec_l2_ops": vec.MetricL2, "sparsevec_cosine_ops": vec.MetricCosine, "sparsevec_ip_ops": vec.MetricDot, "sparsevec_l1_ops": vec.MetricL1,
+	"hamming": vec.MetricHamming, "bit_hamming_ops": vec.MetricHamming, "jaccard": vec.MetricJaccard, "bit_jaccard_ops": vec.MetricJaccard,
+}
+
+// classForm is the form that an operator class is for; false when the name is of none.
+func classForm(name string) (f Form, ok bool) {
+	name = strings.ToLower(name)
+	switch {
+	case !strings.HasSuffix(name, "_ops"):
+		return Dense, false
+	case strings.HasPrefix(name, "bit_"):
+		return Bits, true
+	case strings.HasPrefix(name, "sparsevec_"):
+		return Sparse, true
+	}
+	return Dense, true
 }
 
 // ParseMetric reads the name of a metric or of one of pgvector's operator classes.
@@ -112,7 +128,7 @@ func CheckParam(kind Kind, name, value string) (string, string, error) {
 	if name == "metric" {
 		m, ok := ParseMetric(value)
 		if !ok {
-			return "", "", errs.New(errs.Invalid, op, "there is no such metric", errs.On(value), errs.Hint("write l2, cosine, ip or l1"))
+			return "", "", errs.New(errs.Invalid, op, "there is no such metric", errs.On(value), errs.Hint("write l2, cosine, ip or l1; hamming or jaccard for bit strings"))
 		}
 		if m == vec.MetricL1 && !kind.floats() {
 			return "", "", errs.Newf(errs.Unsupported, op, "an index of kind %s cannot rank by l1: its codes keep products", kind)
@@ -191,7 +207,7 @@ func number(params map[string]string, name string, otherwise int) int {
 // Describe lists the parameters of a kind, one a line, for a guide.
 func Describe(kind Kind) string {
 	var b strings.Builder
-	b.WriteString("metric: l2, cosine, ip or l1; default l2\n")
+	b.WriteString("metric: l2, cosine, ip or l1; default l2. Of bit strings hamming or jaccard; default hamming\n")
 	for _, p := range paramList {
 		if p.of(kind) {
 			fmt.Fprintf(&b, "%s: %s\n", p.name, p.what)

@@ -3,6 +3,7 @@
 // An artifact covers the rows of one data file or of a few, known by their position. Its kind is how it finds the nearest:
 // by comparing all, along a graph (Malkov, Yashunin 2016), or in lists around centroids. All but flat find most of the true
 // neighbours, not always all; how many is measured when an artifact is built and is the effort of a search by default.
+// Bit strings are all compared and sparse vectors found by posting lists, whatever kind is asked for; both are exact.
 //
 //	V1  A search gives K hits whenever K rows that may be hits have a vector in the index; Result.Short tells otherwise.
 //	V2  What cannot be compared in float32 is named by every search, in Result.Also, for the caller to look at.
@@ -45,7 +46,7 @@ type Params struct {
 }
 
 // Hit is a row with its distance, as the metric has it: the Euclidean distance, the negative inner product, one minus the
-// cosine, the sum of absolute differences. It is what float32 makes of it.
+// cosine, the sum of absolute differences; of bit strings the Hamming and the Jaccard distance. It is what float32 makes of it.
 type Hit struct {
 	Pos      int64
 	Distance float64
@@ -89,7 +90,7 @@ func (w *Work) Add(o Work) {
 
 // kindReader searches one kind.
 type kindReader interface {
-	search(ctx context.Context, query []float32, p Params) ([]Hit, Work, error)
+	search(ctx context.Context, q Query, p Params) ([]Hit, Work, error)
 	memory() int64
 	exact() bool
 }
@@ -139,7 +140,7 @@ func Open(ctx context.Context, src section.Source, size int64) (r *Reader, err e
 			return nil, corrupt("row %d of %d", p, h.Rows)
 		}
 	}
-	if r.kind, err = opened.as(h, r.metric); err != nil {
+	if r.kind, err = opened.as(ctx, f, h, r.metric); err != nil {
 		return nil, err
 	}
 	return r, nil
@@ -160,7 +161,7 @@ func (r *Reader) openHead(ctx context.Context) error {
 	}
 	h := &r.head
 	m, ok := ParseMetric(h.Metric)
-	if !ok || !IsKind(string(h.Kind)) || !IsKind(string(h.Built)) {
+	if !ok || !IsKind(string(h.Kind)) || !IsKind(string(h.Built)) && h.Built.form() == Dense {
 		return errs.Newf(errs.Unsupported, "vector.open", "an index of kind %q by %q", h.Built, h.Metric)
 	}
 	r.metric = m
@@ -203,27 +204,38 @@ func (r *Reader) Memory() int64 {
 	return n + r.kind.memory()
 }
 
-// Search finds the nearest rows of those allowed. A query of another dimension is Invalid; one with elements that are no
-// numbers, or that has no direction by cosine, is Unsupported: every row is as near.
-func (r *Reader) Search(ctx context.Context, query []float32, p Params) (res Result, err error) {
+// Form is what the vectors are.
+func (r *Reader) Form() Form { return r.head.Built.form() }
+
+// Search is Find of a dense vector.
+func (r *Reader) Search(ctx context.Context, query []float32, p Params) (Result, error) {
+	return r.Find(ctx, DenseQuery(query), p)
+}
+
+// Find finds the nearest rows of those allowed. A query of another form or dimension is Invalid; one with elements that are
+// no numbers, or that has no direction by cosine, is Unsupported: every row is as near.
+func (r *Reader) Find(ctx context.Context, q Query, p Params) (res Result, err error) {
 	defer runtime.KeepAlive(r) // what is mapped is there as long as the file is
 	defer guard("vector.search", &err)()
 	const op = "vector.search"
 	if p.K < 0 || p.K == 0 && !p.Ranged || p.Within != p.Within {
 		return res, errs.Newf(errs.Invalid, op, "%d hits were asked for, within %v", p.K, p.Within)
 	}
-	if r.head.Vectors > 0 && len(query) != r.head.Dim {
-		return res, errs.Newf(errs.Invalid, op, "a query of %d dimensions in an index of %d", len(query), r.head.Dim)
+	if q.Form != r.Form() {
+		return res, errs.Newf(errs.Invalid, op, "a query of %s in an index of %s", q.Form, r.Form())
 	}
-	square := vec.Dot(query, query)
-	if !(square <= farthest) || r.metric == vec.MetricCosine && square < math.SmallestNonzeroFloat32*(1<<24) {
+	if r.head.Vectors > 0 && q.Dim() != r.head.Dim {
+		return res, errs.Newf(errs.Invalid, op, "a query of %d dimensions in an index of %d", q.Dim(), r.head.Dim)
+	}
+	square := q.length()
+	if !(square <= farthest) || r.metric == vec.MetricCosine && square < shortest {
 		return res, errs.New(errs.Unsupported, op, "the query is too long or too short for an index")
 	}
-	if r.metric == vec.MetricCosine {
-		query = slices.Clone(query)
+	if r.metric == vec.MetricCosine && q.Form == Dense {
+		q.Floats = slices.Clone(q.Floats)
 		scale := float32(1 / math.Sqrt(float64(square)))
-		for i := range query {
-			query[i] *= scale
+		for i := range q.Floats {
+			q.Floats[i] *= scale
 		}
 	}
 	for _, pos := range r.others {
@@ -232,7 +244,7 @@ func (r *Reader) Search(ctx context.Context, query []float32, p Params) (res Res
 		}
 	}
 	if r.head.Vectors > 0 && (p.Allowed == nil || p.AllowedCount > 0) {
-		if res.Hits, res.Work, err = r.kind.search(ctx, query, p); err != nil {
+		if res.Hits, res.Work, err = r.kind.search(ctx, q, p); err != nil {
 			return Result{}, err
 		}
 	}
@@ -253,7 +265,7 @@ func (r *Reader) Search(ctx context.Context, query []float32, p Params) (res Res
 		without = 0 // all that may be hits are
 	}
 	res.Short = !p.Ranged && len(res.Hits) < p.K && without > 0
-	res.Near = r.near(query)
+	res.Near = r.near(&q)
 	return res, nil
 }
 
@@ -263,11 +275,7 @@ func (p *Params) bound(m vec.Metric) float32 {
 	if !p.Ranged {
 		return 0
 	}
-	w := p.Within
-	if m == vec.MetricL2 {
-		w *= math.Abs(w)
-	}
-	w += math.Abs(w)*1e-5 + 1e-6
+	w := p.within(m)
 	if w == 0 {
 		w = math.SmallestNonzeroFloat32
 	}
@@ -276,17 +284,26 @@ func (p *Params) bound(m vec.Metric) float32 {
 
 // near is Result.Near. A sum of n products in float32 is wrong by at most about n/4 roundings of the product of the lengths,
 // when four sums run side by side, and by about the root of it as a rule.
-func (r *Reader) near(query []float32) float64 {
+func (r *Reader) near(q *Query) float64 {
 	roundings := (16 + 3*math.Sqrt(float64(r.head.Dim))) * 2 * 0x1p-24
 	switch r.metric {
 	case vec.MetricCosine:
 		return roundings
 	case vec.MetricDot:
-		return roundings * vec.Norm(query) * r.head.Longest
+		return roundings * math.Sqrt(float64(q.length())) * r.head.Longest
 	case vec.MetricL2: // squares below the range of float32
 		return math.Sqrt(float64(r.head.Dim) * 4 * math.SmallestNonzeroFloat32)
 	}
 	return 0
+}
+
+// within is the bound as it is compared, in float64.
+func (p *Params) within(m vec.Metric) float64 {
+	w := p.Within
+	if m == vec.MetricL2 {
+		w *= math.Abs(w)
+	}
+	return w + math.Abs(w)*1e-5 + 1e-6
 }
 
 // guard makes an error of a fault in mapped memory, when a file was cut short, and of an index out of its range, when bytes
@@ -308,8 +325,8 @@ type flatReader struct {
 	dim    int
 }
 
-func (f flatReader) search(ctx context.Context, query []float32, p Params) ([]Hit, Work, error) {
-	hits, n, err := f.x.Search(ctx, query, flat.Params{K: p.K, Allowed: p.Allowed, Within: p.bound(f.metric)})
+func (f flatReader) search(ctx context.Context, q Query, p Params) ([]Hit, Work, error) {
+	hits, n, err := f.x.Search(ctx, q.Floats, flat.Params{K: p.K, Allowed: p.Allowed, Within: p.bound(f.metric)})
 	out := make([]Hit, len(hits))
 	for i, h := range hits {
 		out[i] = Hit{int64(h.Pos), float64(h.Distance)}

@@ -1,6 +1,10 @@
 package lex
 
-import "strings"
+import (
+	"strings"
+
+	"github.com/overlakedb/overlake/internal/errs"
+)
 
 // Hint is what the comments that begin with /*+ say, one behind the other, without spaces around them, and where the first
 // one begins; "" when there is none. tokens are those of the text: a comment stands between two of them.
@@ -45,4 +49,28 @@ func hints(gap string) (out [][2]int) {
 		}
 	}
 	return out
+}
+
+// HintWord is a word of a hint, with what is in its brackets.
+type HintWord struct{ Name, Inside string }
+
+// SplitHint reads the words of a hint: name or name(…), with blanks or commas between.
+func SplitHint(words string) (out []HintWord, err error) {
+	for words = strings.Trim(words, " \t\r\n,"); words != ""; words = strings.Trim(words, " \t\r\n,") {
+		end := strings.IndexAny(words, " \t\r\n,(")
+		if end < 0 {
+			end = len(words)
+		}
+		h := HintWord{Name: strings.ToLower(words[:end])}
+		words = words[end:]
+		if rest := strings.TrimLeft(words, " \t\r\n"); strings.HasPrefix(rest, "(") {
+			close := strings.IndexByte(rest, ')')
+			if close < 0 {
+				return nil, errs.New(errs.Invalid, "sql.hint", "a bracket of the hint is never closed")
+			}
+			h.Inside, words = strings.TrimSpace(rest[1:close]), rest[close+1:]
+		}
+		out = append(out, h)
+	}
+	return out, nil
 }

@@ -8,6 +8,7 @@
 //	bm25_search(table, column, query, k [, filter => '…'] [, bm25 options])                  columns of the table, score
 //	hybrid_search(table, text column, query, vector column, vector, k [, metric, filter, rrf_k, depth, bm25 options])
 //	rrf(rank, rank … [, k => 60] [, depth => 1000])     Σ 1/(k + position), each rank a distance or a bm25(…)
+//	max_sim(vectors, query)                             Σ over the vectors of the query of the largest inner product
 package macro
 
 import (
@@ -59,7 +60,7 @@ var macros map[string]func(*call) (string, error)
 
 func init() {
 	macros = map[string]func(*call) (string, error){
-		"vector_search": vectorSearch, "bm25_search": bm25Search, "hybrid_search": hybridSearch, "rrf": reciprocalRank,
+		"vector_search": vectorSearch, "bm25_search": bm25Search, "hybrid_search": hybridSearch, "rrf": reciprocalRank, "max_sim": maxSim,
 	}
 }
 
@@ -312,6 +313,14 @@ func reciprocalRank(c *call) (string, error) {
 		terms = append(terms, fmt.Sprintf("CASE WHEN %s AND %s <= %d THEN 1.0::DOUBLE / (%d + %s) ELSE 0 END", ranked, rank, depth, k, rank))
 	}
 	return "(" + strings.Join(terms, " + ") + ")", nil
+}
+
+// maxSim compares lists of vectors: each vector of the query counts with its largest inner product with one of the row (late
+// interaction: Khattab, Zaharia, "ColBERT", SIGIR 2020). A row without a vector has none, which is NULL.
+func maxSim(c *call) (string, error) {
+	c.want("vectors", "query")
+	return fmt.Sprintf("CAST(list_sum(list_transform(CAST((%s) AS FLOAT[][]), lambda overlake_q: list_max(list_transform(CAST((%s) AS FLOAT[][]), "+
+		"lambda overlake_v: list_inner_product(overlake_q, overlake_v))))) AS DOUBLE)", c.expr(1), c.expr(0)), c.err
 }
 
 // distance reports whether an expression is a distance: a distance operator outside brackets, or a distance function.
