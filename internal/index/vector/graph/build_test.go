@@ -162,7 +162,7 @@ func TestParametersChangeTheWork(t *testing.T) {
 // TestPoolIsHonoured: rows of which walks find few, so that calibration ends at the largest pool, are walked over with the pool
 // that is asked for, and compared with all when none is.
 func TestPoolIsHonoured(t *testing.T) {
-	d := clusters(8, vec.MetricL2, 6000, 150, 10, 1, 150)
+	d := clusters(8, vec.MetricL2, 4000, 120, 10, 1, 120)
 	x := d.build(t, graph.Options{M: 2, EfConstruction: 8, Seed: 1, Workers: 1})
 	if cal := x.Calibration(); cal.Recall99 >= 0.95 {
 		t.Fatalf("walks find too much for this test: %+v", cal)

@@ -298,7 +298,7 @@ func TestProducts(t *testing.T) {
 		{3, 3, 30, code.Float32, 0, 64}, {24, 24, 30, code.TQ4, 0, 128}, {64, 40, 30, code.Float32, 0, 96}, {256, 40, 30, code.TQ8, 0, 80},
 		{64, 40, 5000, code.Float32, 0, 80}, {64, 40, 30, code.Float32, 0.8, 0},
 	} {
-		d := clusters(14, vec.MetricDot, 5000, c.dim, 40, c.of, c.latent)
+		d := clusters(14, vec.MetricDot, 5000, c.dim, 20, c.of, c.latent)
 		rng := rand.New(rand.NewPCG(1, 1))
 		half := make([]uint64, 5000/64+1)
 		for i := range d.positions {
@@ -323,7 +323,7 @@ func TestProducts(t *testing.T) {
 					continue
 				}
 				got, work = d.recall(t, x.Force(graph.StrategyGraph), graph.Params{K: k, Ef: 200, Allowed: allowed})
-				t.Logf("%+v: walks have a recall of %d of %.3f with %d distances", c, k, got, work.Distances/50)
+				t.Logf("%+v: walks have a recall of %d of %.3f with %d distances", c, k, got, work.Distances/20)
 				if got < 0.97 {
 					t.Errorf("%+v: walks have a recall of %d of %v", c, k, got)
 				}
