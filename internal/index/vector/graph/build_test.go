@@ -149,9 +149,29 @@ func TestParametersChangeTheWork(t *testing.T) {
 	if _, w := d.recall(t, x, graph.Params{K: 10, Ef: 50, Allowed: half}); w.Distances <= plain.Distances || w.Strategy != graph.StrategyGraph {
 		t.Errorf("filtered: %+v, not %+v", w, plain)
 	}
+	// What is asked for decides, not only how many rows there are.
+	if _, w := d.recall(t, x, graph.Params{K: 10, Ef: 1000, Allowed: half}); w.Distances != 20*2500 || w.Strategy != graph.StrategyExact {
+		t.Errorf("filtered, with a large pool: %+v", w)
+	}
 	// A count that says few rows makes it compare them all.
 	if _, w := d.recall(t, x, graph.Params{K: 10, Ef: 50, Allowed: half, AllowedCount: 100}); w.Strategy != graph.StrategyExact || w.Distances != 20*2500 {
 		t.Errorf("said to be few: %+v", w)
+	}
+}
+
+// TestPoolIsHonoured: rows of which walks find few, so that calibration ends at the largest pool, are walked over with the pool
+// that is asked for, and compared with all when none is.
+func TestPoolIsHonoured(t *testing.T) {
+	d := clusters(8, vec.MetricL2, 4000, 120, 10, 1, 120)
+	x := d.build(t, graph.Options{M: 2, EfConstruction: 8, Seed: 1, Workers: 1})
+	if cal := x.Calibration(); cal.Recall99 >= 0.95 {
+		t.Fatalf("walks find too much for this test: %+v", cal)
+	}
+	if _, w := d.recall(t, x, graph.Params{K: 10, Ef: 20}); w.Strategy != graph.StrategyGraph || w.Distances > 10*1000 {
+		t.Errorf("with a pool of 20: %+v", w)
+	}
+	if got, w := d.recall(t, x, graph.Params{K: 10}); w.Strategy != graph.StrategyExact || got < 1 {
+		t.Errorf("with none: %v, %+v", got, w)
 	}
 }
 

@@ -27,19 +27,7 @@ func (x *Index) calibrate(ctx context.Context, truth *space, seed uint64) error 
 	if k < 1 {
 		return nil
 	}
-	rng := rand.New(rand.NewPCG(seed, 3))
-	nodes := make([]uint32, 0, calibrations)
-	if x.n <= calibrations {
-		for node := range x.n {
-			nodes = append(nodes, uint32(node))
-		}
-	} else {
-		for len(nodes) < calibrations {
-			if node := rng.Uint32N(uint32(x.n)); !slices.Contains(nodes, node) {
-				nodes = append(nodes, node)
-			}
-		}
-	}
+	nodes := x.drawn(seed)
 	s := x.scratch()
 	defer x.release(s)
 	limits, err := x.limits(ctx, s, truth, nodes, k)
@@ -59,29 +47,12 @@ func (x *Index) calibrate(ctx context.Context, truth *space, seed uint64) error 
 		}
 		found, distances := 0, int64(0)
 		for i, node := range nodes {
-			truth.be(&q, node)
-			truth.vector(s.own, node)
-			if truth.float() {
-				x.main.coder.QueryInto(&s.query, s.own)
-			} else {
-				x.main.coder.QueryRotatedInto(&s.query, s.own)
-			}
-			s.work = Work{}
-			s.seen.begin(x.n)
-			s.seen.mark(node)
-			if err := x.plain(ctx, s, x.descend(s), ef); err != nil {
-				return errs.Wrap(errs.Canceled, "graph.build", err)
-			}
-			distances += s.work.Distances
-			c := slices.DeleteFunc(s.pool.c, func(c candidate) bool { return c.node&^expanded == node })
-			c = s.again(truth, &q, c, k, depth)
-			right := 0
-			for _, o := range c[:min(k, len(c))] {
-				if o.dist <= limits[i]+1e-6+1e-5*max(limits[i], -limits[i]) { // kernels round in different orders
-					right++
-				}
+			right, err := x.found(ctx, s, truth, &q, node, ef, k, depth, limits[i])
+			if err != nil {
+				return err
 			}
 			found += right
+			distances += s.work.Distances
 		}
 		recall := float32(found) / float32(k*len(nodes))
 		x.cal.Distances = int(distances) / len(nodes)
@@ -98,6 +69,51 @@ func (x *Index) calibrate(ctx context.Context, truth *space, seed uint64) error 
 		}
 	}
 	return nil
+}
+
+// drawn are the nodes that are queries of a calibration.
+func (x *Index) drawn(seed uint64) []uint32 {
+	rng := rand.New(rand.NewPCG(seed, 3))
+	nodes := make([]uint32, 0, calibrations)
+	if x.n <= calibrations {
+		for node := range x.n {
+			nodes = append(nodes, uint32(node))
+		}
+	} else {
+		for len(nodes) < calibrations {
+			if node := rng.Uint32N(uint32(x.n)); !slices.Contains(nodes, node) {
+				nodes = append(nodes, node)
+			}
+		}
+	}
+	return nodes
+}
+
+// found walks to a node with a pool of ef, without finding the node itself, and counts how many of the k nearest are not
+// farther than the limit.
+func (x *Index) found(ctx context.Context, s *scratch, truth *space, q *code.Query, node uint32, ef, k, depth int, limit float32) (int, error) {
+	truth.be(q, node)
+	truth.vector(s.own, node)
+	if truth.float() {
+		x.main.coder.QueryInto(&s.query, s.own)
+	} else {
+		x.main.coder.QueryRotatedInto(&s.query, s.own)
+	}
+	s.work = Work{}
+	s.seen.begin(x.n)
+	s.seen.mark(node)
+	if err := x.plain(ctx, s, x.descend(s), ef); err != nil {
+		return 0, errs.Wrap(errs.Canceled, "graph.build", err)
+	}
+	c := slices.DeleteFunc(s.pool.c, func(c candidate) bool { return c.node&^expanded == node })
+	c = s.again(truth, q, c, k, depth)
+	right := 0
+	for _, o := range c[:min(k, len(c))] {
+		if o.dist <= limit+1e-6+1e-5*max(limit, -limit) { // kernels round in different orders
+			right++
+		}
+	}
+	return right, nil
 }
 
 // limits gives for each of the nodes how far the k-th nearest of the others is.

@@ -92,8 +92,11 @@ func (o *Options) check() error {
 
 // Params say what is searched for.
 type Params struct {
-	K  int // hits; 0 with Within: all
-	Ef int // the size of the pool: larger finds more and takes longer. 0: what gave a recall of 0.99 when the graph was built
+	K int // hits; 0 with Within: all
+
+	// Ef is the size of the pool: larger finds more and takes longer. 0: what gave a recall of 0.99 when the graph was built;
+	// when no pool gave one of 0.95, every allowed row is compared.
+	Ef int
 
 	// Rerank is how many of the pool are measured again by floats, where the artifact keeps them beside codes. 0: somewhat
 	// more than K, and then twice as many as long as there is one of the K nearest among the second half. Where the

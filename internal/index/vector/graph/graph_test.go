@@ -286,6 +286,52 @@ func TestRecall(t *testing.T) {
 	}
 }
 
+// TestProducts has rows whose lengths are alike or differ much, in few dimensions or in more: neither way to choose links for
+// inner products would do for all of them.
+func TestProducts(t *testing.T) {
+	for _, c := range []struct {
+		dim, latent, of int
+		kind            code.Kind
+		spread          float64 // of the logarithm of lengths
+		ef              int     // a pool that must be enough for 0.99; 0: walks are not judged
+	}{
+		{3, 3, 30, code.Float32, 0, 64}, {24, 24, 30, code.TQ4, 0, 128}, {64, 40, 30, code.Float32, 0, 96}, {256, 40, 30, code.TQ8, 0, 80},
+		{64, 40, 5000, code.Float32, 0, 80}, {64, 40, 30, code.Float32, 0.8, 0},
+	} {
+		d := clusters(14, vec.MetricDot, 5000, c.dim, 20, c.of, c.latent)
+		rng := rand.New(rand.NewPCG(1, 1))
+		half := make([]uint64, 5000/64+1)
+		for i := range d.positions {
+			scale := float32(math.Exp(c.spread * rng.NormFloat64()))
+			for k := range d.row(i) {
+				d.row(i)[k] *= scale
+			}
+			half[i/64] |= rng.Uint64() & 1 << (i % 64)
+		}
+		x := d.build(t, graph.Options{Code: c.kind, Floats: true, Seed: 1, Workers: 1, EfConstruction: 80})
+		if cal := x.Calibration(); c.ef > 0 && (cal.Ef99 > c.ef || cal.Recall99 < 0.99) {
+			t.Errorf("%+v: %+v", c, cal)
+		}
+		for _, k := range []int{10, 100} {
+			for _, allowed := range [][]uint64{nil, half} {
+				got, work := d.recall(t, x, graph.Params{K: k, Allowed: allowed})
+				t.Logf("%+v: recall of %d is %.3f by %s, %+v", c, k, got, work.Strategy, x.Calibration())
+				if got < 0.95 {
+					t.Errorf("%+v: recall of %d is %v by %s", c, k, got, work.Strategy)
+				}
+				if c.ef == 0 {
+					continue
+				}
+				got, work = d.recall(t, x.Force(graph.StrategyGraph), graph.Params{K: k, Ef: 200, Allowed: allowed})
+				t.Logf("%+v: walks have a recall of %d of %.3f with %d distances", c, k, got, work.Distances/20)
+				if got < 0.97 {
+					t.Errorf("%+v: walks have a recall of %d of %v", c, k, got)
+				}
+			}
+		}
+	}
+}
+
 // TestCodesAlone has no floats to measure again by: callers ask for more hits and do it themselves.
 func TestCodesAlone(t *testing.T) {
 	for _, c := range []struct {

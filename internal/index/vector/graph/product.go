@@ -11,63 +11,75 @@ import (
 )
 
 // A graph for inner products is built in one of two ways. By products, links lead to rows that are long, and walks find those
-// fast; but rows that are seldom among the nearest of others get no links. By distances of lifted rows, every row gets its
-// links; but a query, which has no height, lies far away from all rows, and walks to it end early if lengths differ much. No
-// number that is known before tells which is better: of dimension 3 it is mostly the second, of dimension 100 mostly the first.
-// So both are tried over a sample of the rows.
+// fast; but rows that are seldom among the nearest of others get no links, and are missed by searches for many rows and by
+// filtered ones. By distances of lifted rows, every row gets its links; but a query, which has no height, lies far away from
+// all rows, and walks to it end early if lengths differ much. Which is better is told by no number that is known before, so
+// both are tried over a sample of the rows.
 
 // trialNodes is the size of the sample. Up to that many nodes, all are tried.
 const trialNodes = 4096
+
+// trialNearest is how many of the nearest a trial looks for, with a pool of twice as many.
+const trialNearest = 100
 
 // measure is the space that links are chosen by: that of s, or for inner products the better of the two.
 func (b *Builder) measure(ctx context.Context, s *space) (*space, error) {
 	if b.opt.Metric != vec.MetricDot {
 		return s, nil
 	}
-	var found [2]Calibration
+	var recall [2]float64
 	for i, lifted := range []bool{false, true} {
 		var err error
-		if found[i], err = b.trial(ctx, s, lifted); err != nil {
+		if recall[i], err = b.trial(ctx, s, lifted); err != nil {
 			return nil, err
 		}
 	}
-	if found[1].better(&found[0]) {
+	if recall[1] > recall[0] {
 		return s.lift()
 	}
 	return s, nil
 }
 
-// better tells whether walks find more, or as much with less.
-func (c *Calibration) better(than *Calibration) bool {
-	const enough = 0.99
-	if c.Recall99 < enough || than.Recall99 < enough {
-		return c.Recall99 > than.Recall99
-	}
-	return c.Distances < than.Distances
-}
-
-// trial builds a graph over a sample and calibrates it.
-func (b *Builder) trial(ctx context.Context, s *space, lifted bool) (Calibration, error) {
+// trial builds a graph over a sample, and tells how many of the trialNearest a walk finds.
+func (b *Builder) trial(ctx context.Context, s *space, lifted bool) (float64, error) {
 	some := s.sample(trialNodes, rand.New(rand.NewPCG(b.opt.Seed, 4)))
 	measure := some
 	if lifted {
 		var err error
 		if measure, err = some.lift(); err != nil {
-			return Calibration{}, err
+			return 0, err
 		}
 	}
 	opt := b.opt
 	opt.Progress, opt.Code = nil, s.coder.Kind()
 	net := newNet(measure, &opt)
 	if err := net.build(ctx); err != nil {
-		return Calibration{}, errs.Wrap(errs.KindOf(err), "graph.build", err)
+		return 0, errs.Wrap(errs.KindOf(err), "graph.build", err)
 	}
 	order := net.order()
 	some.permute(order, make([]uint64, (net.n+63)/64))
 	x := net.index(order)
 	x.main = some
-	err := x.calibrate(ctx, some, opt.Seed)
-	return x.cal, err
+	nodes := x.drawn(opt.Seed)
+	k := min(trialNearest, x.n-1)
+	if k < 1 {
+		return 1, nil
+	}
+	w := x.scratch()
+	limits, err := x.limits(ctx, w, some, nodes, k)
+	if err != nil {
+		return 0, err
+	}
+	var q code.Query
+	found := 0
+	for i, node := range nodes {
+		right, err := x.found(ctx, w, some, &q, node, 2*k, k, 2*k, limits[i])
+		if err != nil {
+			return 0, err
+		}
+		found += right
+	}
+	return float64(found) / float64(k*len(nodes)), nil
 }
 
 // trialBytes is the memory of a trial over so many rows.

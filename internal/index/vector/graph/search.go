@@ -62,6 +62,7 @@ func (x *Index) release(s *scratch) {
 type filter struct {
 	allowed []uint64 // nil: all
 	count   int64    // of allowed rows, as far as is known
+	all     bool     // compare all of them, because walks find too few
 }
 
 func (f *filter) has(pos uint32) bool {
@@ -118,6 +119,9 @@ func (x *Index) Search(ctx context.Context, query []float32, p Params) ([]Hit, W
 	return hits, s.work, nil
 }
 
+// poor is a recall of the largest pool below which walks are not taken unless a pool is asked for.
+const poor = 0.95
+
 // check checks a query and its parameters and fills in defaults.
 func (x *Index) check(query []float32, p *Params) (*filter, error) {
 	const op = "graph.search"
@@ -147,6 +151,7 @@ func (x *Index) check(query []float32, p *Params) (*filter, error) {
 		f.count = min(f.count, int64(len(x.positions)))
 	}
 	if p.Ef == 0 {
+		f.all = x.cal.Recall99 < poor
 		p.Ef = x.cal.Ef99 + max(0, min(p.K, len(x.positions))-calibrated)
 		if f.allowed != nil { // allowed rows may be where the graph is thin
 			p.Ef *= 2
@@ -196,7 +201,7 @@ func (x *Index) way(p *Params, f *filter) string {
 	}
 	share := float64(f.count) / float64(len(x.positions))
 	switch {
-	case p.Exact || f.count <= fewRows || p.Ef >= x.n || float64(f.count) <= x.batched()*x.reach(float64(p.Ef)/share):
+	case p.Exact || f.all || f.count <= fewRows || p.Ef >= x.n || float64(f.count) <= x.batched()*x.reach(float64(p.Ef)/share):
 		return StrategyExact
 	case f.allowed == nil || share >= 0.25:
 		return StrategyGraph
