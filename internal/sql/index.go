@@ -104,8 +104,8 @@ func checkClass(t *lake.Table, column, text string, class lex.Token) error {
 	of, _, _ := strings.Cut(strings.ToLower(class.Name()), "_")
 	for _, f := range t.Schema().Fields() {
 		d, ok := declared.Of(f)
-		if !strings.EqualFold(f.Name, column) || !ok || d.Name == of || of != "vector" && of != "halfvec" {
-			continue
+		if !strings.EqualFold(f.Name, column) || !ok || d.Name == of || of != "vector" && of != "halfvec" || d.Name != "vector" && d.Name != "halfvec" {
+			continue // the index tells of other types
 		}
 		return errs.Wrap(errs.Invalid, "sql.index", lex.At(text, class.Start, "operator class "+class.Name()+" does not accept data type "+d.Name),
 			errs.Hint("write %s", strings.Replace(class.Name(), of, d.Name, 1)))
