@@ -53,7 +53,7 @@ func main() {
 	data := flag.String("data", "", "measure only the sets that this pattern matches")
 	only := flag.String("only", "", "measure only what this pattern of sections matches: kernels, search, filters, codes")
 	contenders := flag.String("contenders", "", "take only the contenders that this pattern matches")
-	queries := flag.Int("queries", 1000, "queries of a set; filtered searches ask a tenth of them")
+	queries := flag.Int("queries", 1000, "queries of a set; filtered searches ask half of them where many rows pass, else a tenth")
 	add := flag.Bool("add", false, "keep what the file has of sets and sections that this run does not measure")
 	rounds := flag.Int("rounds", 5, "rounds of each effort; the fastest counts")
 	asWorker := flag.Bool("worker", false, "answer questions on the standard input; package worker says which")

@@ -324,12 +324,12 @@ func (x *Index) filtered(ctx context.Context, s *scratch, near candidate, ef int
 	if within != 0 {
 		bound = x.slack(within)
 	}
-	meet := func(dist float32, node uint32, allowed bool) {
+	meet := func(dist float32, node uint32) {
 		if s.pool.full() && !(dist < s.pool.worst()) && !(dist < bound) {
 			return
 		}
 		s.edge.push(dist, node)
-		if allowed {
+		if x.takes(f, node) {
 			s.pool.add(dist, node)
 			if dist < bound {
 				s.in = append(s.in, candidate{dist, node})
@@ -337,13 +337,12 @@ func (x *Index) filtered(ctx context.Context, s *scratch, near candidate, ef int
 		}
 	}
 	s.seen.mark(near.node)
-	meet(near.dist, near.node, x.takes(f, near.node))
+	meet(near.dist, near.node)
 	distances, hops := int64(0), int64(0)
 	defer func() {
 		s.work.Distances += distances
 		s.work.Hops += hops
 	}()
-	var taken [maxWidth]bool
 	for len(s.edge) > 0 {
 		c := s.edge.pop()
 		if s.pool.full() && c.dist > max(s.pool.worst(), bound) {
@@ -391,19 +390,12 @@ func (x *Index) filtered(ctx context.Context, s *scratch, near candidate, ef int
 		}
 		x.main.at(&s.query, ids, s.dists)
 		distances += int64(len(ids))
-		if !twoHop {
-			for i, id := range ids {
-				taken[i] = x.takes(f, id)
-			}
-		}
 		for i, id := range ids {
-			meet(s.dists[i], id, twoHop || taken[i])
+			meet(s.dists[i], id)
 		}
 	}
 	return true, nil
 }
-
-const maxWidth = (2*MaxM + 15) &^ 15
 
 // slack is how far a walk for a range goes: codes may tell a distance wrong by some of it.
 func (x *Index) slack(within float32) float32 {
