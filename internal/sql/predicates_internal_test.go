@@ -165,9 +165,9 @@ func (c *conditions) leaf() string {
 		low, high := c.constant(col), c.constant(col)
 		switch c.rng.IntN(6) {
 		case 0:
-			low = pick(c.rng, c.columns).name
+			low = c.beside(col)
 		case 1:
-			high = pick(c.rng, c.columns).name
+			high = c.beside(col)
 		}
 		return n + " " + not + "BETWEEN " + low + " AND " + high
 	case 7, 8:
@@ -237,6 +237,15 @@ func (c *conditions) leaf() string {
 
 func isASCII(s string) bool {
 	return strings.IndexFunc(s, func(r rune) bool { return r > 126 }) < 0
+}
+
+// beside is a column whose values are compared with those of another one.
+func (c *conditions) beside(col column) string {
+	for {
+		if other := pick(c.rng, c.columns); families[other.family].class == families[col.family].class {
+			return other.name
+		}
+	}
 }
 
 // value is a random value of a family as an expression of its type.

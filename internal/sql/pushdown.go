@@ -187,6 +187,7 @@ func (p *pusher) rows(columns, values []any) (predicate.Expr, bool) {
 		return predicate.True{}, false
 	}
 	out := predicate.Or{}
+	first := make([]predicate.Value, len(columns))
 	for _, v := range values {
 		row, _ := v.(node)
 		cells := list(row, "children")
@@ -198,8 +199,11 @@ func (p *pusher) rows(columns, values []any) (predicate.Expr, bool) {
 			c, _ := columns[i].(node)
 			x, _ := cells[i].(node)
 			col, ok := p.column(c)
-			k := p.q.constant(x)
-			if !ok || k == nil {
+			k := p.q.operand(x)
+			if first[i] == nil {
+				first[i] = k
+			}
+			if !ok || k == nil || !alike(first[i], k) { // the engine compares all as one type, which may round the column
 				return predicate.True{}, false
 			}
 			all = append(all, predicate.Compare{Column: col, Op: predicate.Eq, Value: k})
