@@ -1,7 +1,9 @@
 package overlay
 
 import (
+	"cmp"
 	"context"
+	"slices"
 
 	"github.com/overlakedb/overlake/internal/errs"
 	"github.com/overlakedb/overlake/internal/index/vector"
@@ -77,6 +79,9 @@ func (x *Index) Parts(ctx context.Context, plan *lake.Plan) (parts []*Part, rest
 			continue
 		}
 		parts[k].Files = append(parts[k].Files, PartFile{File: i, Base: base, Rows: f.Rows})
+	}
+	for _, p := range parts {
+		slices.SortFunc(p.Files, func(a, b PartFile) int { return cmp.Compare(a.Base, b.Base) })
 	}
 	return parts, rest, nil
 }

@@ -117,7 +117,8 @@ func FindNearest(ctx context.Context, plan *lake.Plan, view *overlay.View, r Nea
 	n = &Nearest{Index: x.Name, Kind: x.Kind, Parts: len(parts)}
 	exact := r.Effort.Exact || x.Kind == string(vector.Flat)
 	least, share := tieRows, tieShare
-	if slices.ContainsFunc(parts, func(p *overlay.Part) bool { return !p.Exact() }) {
+	estimated := slices.ContainsFunc(parts, func(p *overlay.Part) bool { return !p.Exact() })
+	if estimated {
 		least, share = max(tieRows, r.K/2), estShare // the engine compares these in full
 	}
 	for more := least; ; more *= 8 {
@@ -133,7 +134,7 @@ func FindNearest(ctx context.Context, plan *lake.Plan, view *overlay.View, r Nea
 			last := hits[r.K-1].Distance
 			far := last + share*math.Abs(last) + near
 			at := r.K
-			if least > tieRows {
+			if estimated {
 				at = min(r.K+least, len(hits))
 			}
 			for at < len(hits) && hits[at].Distance <= far {
@@ -331,9 +332,15 @@ func bestIndex(ctx context.Context, plan *lake.Plan, view *overlay.View, r *Near
 	return best, parts, rest, nil
 }
 
-// speed orders the kinds by how fast they find what they find, the fastest first.
+// fastest are the kinds by how fast they find what they find.
+var fastest = []vector.Kind{vector.HNSWTQ8, vector.HNSWTQ4, vector.HNSWPQ, vector.IVF, vector.IVFTQ8, vector.IVFTQ4, vector.IVFPQ, vector.HNSW, vector.IVFFlat, vector.BQ, vector.Flat}
+
+// speed is the place of a kind among the fastest; one that is not there comes last.
 func speed(kind string) int {
-	return slices.Index([]vector.Kind{vector.HNSWTQ8, vector.HNSWTQ4, vector.IVF, vector.IVFTQ8, vector.IVFTQ4, vector.HNSW, vector.IVFFlat, vector.Flat}, vector.Kind(kind))
+	if at := slices.Index(fastest, vector.Kind(kind)); at >= 0 {
+		return at
+	}
+	return len(fastest)
 }
 
 // access makes hits an access.

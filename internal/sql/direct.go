@@ -111,6 +111,7 @@ func (q *statement) sameDistance(e node, nq *nearestQuery, p *pusher) bool {
 		other, _ := args[1-i].(node)
 		if f, ok := p.field(col); ok && f.Name == nq.column {
 			v, ok := q.queryConstant(nq.query.Form, other)
+			halve(f, &v)
 			return ok && v.Equal(&nq.query)
 		}
 	}

@@ -37,7 +37,6 @@ type nearestQuery struct {
 	metric  vec.Metric
 	query   vector.Query
 	rows    int64 // LIMIT and OFFSET
-	half    bool  // computed of halves, whatever the column holds
 	offset  int64
 	ties    bool // more follows in ORDER BY
 	bounded bool // WHERE has an upper bound for the distance
@@ -104,20 +103,7 @@ func (r *resolver) nearest(n node, s *source, sc *scope) (string, error) {
 	if err != nil || len(plan.Files) == 0 {
 		return "", err
 	}
-	at := slices.IndexFunc(plan.Schema.Fields(), func(f arrow.Field) bool { return f.Name == nq.column })
-	field := plan.Schema.Field(at)
-	d, _ := declared.Of(field)
-	if d.N > 0 && d.N != nq.query.Dim() {
-		return "", nil // the engine tells
-	}
-	if d.Name == "halfvec" {
-		for i, v := range nq.query.Floats {
-			nq.query.Floats[i] = vec.Half(v)
-		}
-	} else if nq.half {
-		return "", nil // its floats become halves, which no index has
-	}
-	request := search.NearestRequest{Field: datafile.FieldID(field), Metric: nq.metric, Query: nq.query, K: int(nq.rows), Ties: nq.ties, Effort: effort, Forced: opts.Hint == search.UseIndex, NotNull: notNull}
+	request := search.NearestRequest{Field: columnID(plan.Schema, nq.column), Metric: nq.metric, Query: nq.query, K: int(nq.rows), Ties: nq.ties, Effort: effort, Forced: opts.Hint == search.UseIndex, NotNull: notNull}
 	if opts.Only != "" {
 		if k := slices.IndexFunc(v.Indexes(), func(x *overlay.Index) bool { return strings.EqualFold(x.Name, opts.Only) }); k >= 0 {
 			if !overlay.OfVectors(v.Indexes()[k].Kind) {
@@ -364,7 +350,7 @@ func (r *resolver) nearestOf(n node, s *source, sc *scope) (*nearestQuery, error
 	if d == nil || err != nil {
 		return nil, err
 	}
-	nq.column, nq.metric, nq.query, nq.half = d.column, d.metric, d.query, d.half
+	nq.column, nq.metric, nq.query = d.column, d.metric, d.query
 	return nq, nil
 }
 
@@ -400,8 +386,22 @@ func (r *resolver) distanceOf(e node, s *source, sc *scope) (*nearestQuery, erro
 		}
 		nq.query = *query
 	}
-	nq.half = typ == "halfvec" || typ == coltype.CastFunction("halfvec") || strings.HasPrefix(strings.ToLower(str(e, "function_name")), "halfvec_")
+	half := typ == "halfvec" || typ == coltype.CastFunction("halfvec") || strings.HasPrefix(strings.ToLower(str(e, "function_name")), "halfvec_")
+	d, _ := declared.Of(field)
+	if d.N > 0 && d.N != nq.query.Dim() || half && d.Name != "halfvec" {
+		return nil, nil // the engine tells; or floats become halves, which no index has
+	}
+	halve(field, &nq.query)
 	return nq, nil
+}
+
+// halve rounds a query as the engine does for a column of halves.
+func halve(column arrow.Field, q *vector.Query) {
+	if d, _ := declared.Of(column); d.Name == "halfvec" {
+		for i, v := range q.Floats {
+			q.Floats[i] = vec.Half(v)
+		}
+	}
 }
 
 // queryConstant is the vector that an expression of constants is, in the form that a column has.
