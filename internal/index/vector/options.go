@@ -1,7 +1,6 @@
 package vector
 
 import (
-	"fmt"
 	"maps"
 	"slices"
 	"strconv"
@@ -75,21 +74,20 @@ type param struct {
 	of        func(Kind) bool
 	low, high int64
 	search    bool // of a search alone: changing it asks for no build
-	what      string
 }
 
 func everyKind(Kind) bool { return true }
 
 // The parameters, apart from metric. Bounds are pgvector's where it has them.
 var paramList = []param{
-	{name: "m", aliases: []string{"complexity"}, of: Kind.graph, low: 2, high: 100, what: "links of a row in the graph; default 16"},
-	{name: "ef_construction", aliases: []string{"quality"}, of: Kind.graph, low: 4, high: 1000, what: "candidates while the graph is built, at least twice m; default 200"},
-	{name: "ef_search", of: Kind.graph, low: 1, high: 100_000, search: true, what: "candidates of a search; default: what found 99 of 100 neighbours when the index was built"},
-	{name: "compression", aliases: []string{"subspaces"}, of: Kind.pq, low: 1, high: 16000, what: "bytes of a code, as subspaces of product quantization; default 8. The codes are those of 1, 4 or 8 bits a dimension that have as many"},
-	{name: "lists", aliases: []string{"nlist"}, of: Kind.tunedLists, low: 1, high: 1 << 20, what: "lists; default: one for each 400 to 1,000 rows"},
-	{name: "probes", aliases: []string{"nprobe"}, of: Kind.tunedLists, low: 1, high: 1 << 20, search: true, what: "lists of a search; default: half as many again as found 95 of 100 neighbours when the index was built"},
-	{name: "rerank", of: everyKind, low: 1, high: 100_000, search: true, what: "candidates whose distances are computed again in full"},
-	{name: "seed", of: everyKind, low: 0, high: 1 << 62, what: "of what is drawn at random; default 0"},
+	{name: "m", aliases: []string{"complexity"}, of: Kind.graph, low: 2, high: 100},                         // links of a row in the graph; default 16
+	{name: "ef_construction", aliases: []string{"quality"}, of: Kind.graph, low: 4, high: 1000},             // candidates while the graph is built, at least twice m; default 200
+	{name: "ef_search", of: Kind.graph, low: 1, high: 100_000, search: true},                                // candidates of a search; default: what found 99 of 100 neighbours when the index was built
+	{name: "compression", aliases: []string{"subspaces"}, of: Kind.pq, low: 1, high: 16000},                 // bytes of a code, as subspaces of product quantization; default 8. The codes are those of 1, 4 or 8 bits a dimension that have as many
+	{name: "lists", aliases: []string{"nlist"}, of: Kind.tunedLists, low: 1, high: 1 << 20},                 // lists; default: one for each 400 to 1,000 rows
+	{name: "probes", aliases: []string{"nprobe"}, of: Kind.tunedLists, low: 1, high: 1 << 20, search: true}, // lists of a search; default: half as many again as found 95 of 100 neighbours when the index was built
+	{name: "rerank", of: everyKind, low: 1, high: 100_000, search: true},                                    // candidates whose distances are computed again in full
+	{name: "seed", of: everyKind, low: 0, high: 1 << 62},                                                    // of what is drawn at random; default 0
 }
 
 var metricNames = map[string]vec.Metric{
@@ -202,16 +200,4 @@ func number(params map[string]string, name string, otherwise int) int {
 		return n
 	}
 	return otherwise
-}
-
-// Describe lists the parameters of a kind, one a line, for a guide.
-func Describe(kind Kind) string {
-	var b strings.Builder
-	b.WriteString("metric: l2, cosine, ip or l1; default l2. Of bit strings hamming or jaccard; default hamming\n")
-	for _, p := range paramList {
-		if p.of(kind) {
-			fmt.Fprintf(&b, "%s: %s\n", p.name, p.what)
-		}
-	}
-	return b.String()
 }
