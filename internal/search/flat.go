@@ -9,6 +9,7 @@ import (
 	"github.com/overlakedb/overlake/internal/analysis"
 	"github.com/overlakedb/overlake/internal/errs"
 	"github.com/overlakedb/overlake/internal/index/bm25"
+	"github.com/overlakedb/overlake/internal/index/bm25/similarity"
 	"github.com/overlakedb/overlake/internal/row"
 )
 
@@ -17,7 +18,7 @@ type FlatRequest struct {
 	Files    []TextFile // hits name them by their place here
 	Analyzer *analysis.Analyzer
 	Queries  []bm25.Query
-	Params   bm25.Params
+	Params   similarity.Params
 	K        int        // hits a query; 0 gives none
 	Deletes  *row.Set   // rows that are no hits; nil: none
 	Cache    *TextCache // nil: remember nothing
@@ -164,7 +165,7 @@ func (n *notes) worker(count *counting) textWorker {
 					pos := b.first + int64(i)
 					log = binary.AppendUvarint(log, uint64(pos-last))
 					last = pos
-					log = append(log, bm25.EncodeLength(length))
+					log = append(log, similarity.EncodeLength(length))
 					log = binary.AppendUvarint(log, uint64(len(touched)))
 					for _, t := range touched {
 						log = binary.AppendUvarint(log, uint64(t))
@@ -324,7 +325,7 @@ func (s *scoring) worker() textWorker {
 						w.term(t, 1)
 					}
 				}
-				w.row(b.file, b.first+int64(i), bm25.EncodeLength(length))
+				w.row(b.file, b.first+int64(i), similarity.EncodeLength(length))
 			}
 			return nil
 		},

@@ -15,6 +15,7 @@ import (
 
 	"github.com/overlakedb/overlake/internal/analysis"
 	"github.com/overlakedb/overlake/internal/index/bm25"
+	"github.com/overlakedb/overlake/internal/index/bm25/similarity"
 	"github.com/overlakedb/overlake/internal/row"
 	"github.com/overlakedb/overlake/internal/search"
 	"github.com/overlakedb/overlake/internal/testenv"
@@ -95,7 +96,7 @@ func loadSciFact(t testing.TB) *scifact {
 }
 
 // run gives the ids of the best documents for each query.
-func (s *scifact) run(t testing.TB, name string, p bm25.Params, k int) [][]string {
+func (s *scifact) run(t testing.TB, name string, p similarity.Params, k int) [][]string {
 	t.Helper()
 	a := analyzer(t, name)
 	queries := make([]bm25.Query, len(s.texts))
@@ -148,14 +149,14 @@ func TestSciFact(t *testing.T) {
 	if len(s.queries) != 300 {
 		t.Fatalf("%d queries", len(s.queries))
 	}
-	english := s.ndcg(s.run(t, "english", bm25.DefaultParams, 10))
+	english := s.ndcg(s.run(t, "english", similarity.DefaultParams, 10))
 	t.Logf("english: nDCG@10 %.4f; with exact lengths it is 0.6827", english)
 	if english < 0.68 {
 		t.Errorf("english: nDCG@10 is %.4f", english)
 	}
 
 	// The reference tokens are runs of letters and digits, so numbers, abbreviations and contractions differ a little.
-	ranked := s.run(t, "standard", bm25.DefaultParams, 10)
+	ranked := s.run(t, "standard", similarity.DefaultParams, 10)
 	standard := s.ndcg(ranked)
 	reference := map[string][]string{}
 	f, err := os.Open(testenv.Shared(t, "data", "scifact", "bm25-plain-top10.tsv"))

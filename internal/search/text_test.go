@@ -17,6 +17,7 @@ import (
 	"github.com/overlakedb/overlake/internal/analysis"
 	"github.com/overlakedb/overlake/internal/errs"
 	"github.com/overlakedb/overlake/internal/index/bm25"
+	"github.com/overlakedb/overlake/internal/index/bm25/similarity"
 	"github.com/overlakedb/overlake/internal/row"
 	"github.com/overlakedb/overlake/internal/search"
 )
@@ -128,7 +129,7 @@ func randomQueries(rng *rand.Rand, a *analysis.Analyzer) []bm25.Query {
 }
 
 // naive is the answer by the plainest means: count with maps, score each row, sort everything.
-func naive(c *corpus, a *analysis.Analyzer, queries []bm25.Query, p bm25.Params, k int, deletes *row.Set) (bm25.Stats, []row.Hits) {
+func naive(c *corpus, a *analysis.Analyzer, queries []bm25.Query, p similarity.Params, k int, deletes *row.Set) (bm25.Stats, []row.Hits) {
 	st := bm25.Stats{DocFreq: map[string]int64{}}
 	for _, q := range queries {
 		for _, t := range q.Terms {
@@ -187,7 +188,7 @@ func TestFlatAgainstNaive(t *testing.T) {
 	for seed := range uint64(300) {
 		rng := rand.New(rand.NewPCG(seed, 1))
 		a := analyzer(t, []string{"standard", "english"}[rng.IntN(2)])
-		c, queries, p, k := randomCorpus(rng), randomQueries(rng, a), bm25.Params{K1: 1.2, B: rng.Float64()}, rng.IntN(20)
+		c, queries, p, k := randomCorpus(rng), randomQueries(rng, a), similarity.Params{K1: 1.2, B: rng.Float64()}, rng.IntN(20)
 		var deletes *row.Set
 		if rng.IntN(2) == 0 {
 			deletes = &row.Set{}
@@ -300,7 +301,7 @@ func TestLayoutsOfStrings(t *testing.T) {
 	dictionary := &arrow.DictionaryType{IndexType: arrow.PrimitiveTypes.Int32, ValueType: arrow.BinaryTypes.String}
 	for _, kind := range []arrow.DataType{arrow.BinaryTypes.String, arrow.BinaryTypes.LargeString, arrow.BinaryTypes.StringView, dictionary} {
 		c := &corpus{files: [][]string{{"a b", "\x00", "b", "a b"}}, batch: 3, kind: kind}
-		got, err := search.FlatText(context.Background(), search.FlatRequest{Files: c.textFiles(""), Analyzer: a, Queries: []bm25.Query{bm25.ParseQuery(a, "b")}, Params: bm25.DefaultParams, K: 9})
+		got, err := search.FlatText(context.Background(), search.FlatRequest{Files: c.textFiles(""), Analyzer: a, Queries: []bm25.Query{bm25.ParseQuery(a, "b")}, Params: similarity.DefaultParams, K: 9})
 		if err != nil || len(got[0]) != 3 || got[0][0].Pos != 2 || got[0][1].Pos != 0 || got[0][2].Pos != 3 {
 			t.Errorf("%s: %v, %v", kind, got, err)
 		}
@@ -321,7 +322,7 @@ func TestFailuresReleaseEverything(t *testing.T) {
 		c.files = append(c.files, slices.Repeat([]string{"a b c"}, 200))
 	}
 	run := func(ctx context.Context) error {
-		_, err := search.FlatText(ctx, search.FlatRequest{Files: c.textFiles("t"), Analyzer: a, Queries: []bm25.Query{bm25.ParseQuery(a, "a")}, Params: bm25.DefaultParams, K: 3, Cache: search.NewTextCache(), Workers: 3})
+		_, err := search.FlatText(ctx, search.FlatRequest{Files: c.textFiles("t"), Analyzer: a, Queries: []bm25.Query{bm25.ParseQuery(a, "a")}, Params: similarity.DefaultParams, K: 3, Cache: search.NewTextCache(), Workers: 3})
 		return err
 	}
 	if err := run(context.Background()); err != nil {
@@ -349,13 +350,13 @@ func TestFailuresReleaseEverything(t *testing.T) {
 func TestFlatRefusals(t *testing.T) {
 	a := analyzer(t, "standard")
 	q := []bm25.Query{bm25.ParseQuery(a, "a")}
-	if _, err := search.FlatText(context.Background(), search.FlatRequest{Analyzer: a, Queries: q, Params: bm25.Params{K1: -1}, K: 1}); !errs.Is(err, errs.Invalid) {
+	if _, err := search.FlatText(context.Background(), search.FlatRequest{Analyzer: a, Queries: q, Params: similarity.Params{K1: -1}, K: 1}); !errs.Is(err, errs.Invalid) {
 		t.Errorf("negative k1 gave %v", err)
 	}
-	if _, err := search.FlatText(context.Background(), search.FlatRequest{Analyzer: a, Queries: q, Params: bm25.DefaultParams, K: 1 << 40}); !errs.Is(err, errs.Exhausted) {
+	if _, err := search.FlatText(context.Background(), search.FlatRequest{Analyzer: a, Queries: q, Params: similarity.DefaultParams, K: 1 << 40}); !errs.Is(err, errs.Exhausted) {
 		t.Errorf("too many hits gave %v", err)
 	}
-	got, err := search.FlatText(context.Background(), search.FlatRequest{Analyzer: a, Queries: q, Params: bm25.DefaultParams, K: 5})
+	got, err := search.FlatText(context.Background(), search.FlatRequest{Analyzer: a, Queries: q, Params: similarity.DefaultParams, K: 5})
 	if err != nil || len(got) != 1 || len(got[0]) != 0 {
 		t.Errorf("no files: %v, %v", got, err)
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/overlakedb/overlake/internal/analysis"
 	"github.com/overlakedb/overlake/internal/errs"
 	"github.com/overlakedb/overlake/internal/index/bm25"
+	"github.com/overlakedb/overlake/internal/index/bm25/similarity"
 	"github.com/overlakedb/overlake/internal/lake"
 	"github.com/overlakedb/overlake/internal/predicate"
 	"github.com/overlakedb/overlake/internal/sql/lex"
@@ -600,7 +601,7 @@ func (r *resolver) textFunction(name string, n node, sc *scope) error {
 	if !ok {
 		return fail("the query of %s must be a string or a parameter", name)
 	}
-	params := bm25.DefaultParams
+	params := similarity.DefaultParams
 	analyzer, operator := "standard", ""
 	r.q.s.textDefaults(&analyzer, &params)
 	for _, c := range children[2:] {

@@ -11,7 +11,7 @@ import (
 
 	"github.com/overlakedb/overlake/internal/analysis"
 	"github.com/overlakedb/overlake/internal/errs"
-	"github.com/overlakedb/overlake/internal/index/bm25"
+	"github.com/overlakedb/overlake/internal/index/bm25/similarity"
 	"github.com/overlakedb/overlake/internal/lake"
 	"github.com/overlakedb/overlake/internal/render"
 	"github.com/overlakedb/overlake/internal/search"
@@ -413,7 +413,7 @@ func (q *statement) reset(c *cursor) (*Result, error) {
 }
 
 // textDefaults are the settings of bm25 and match.
-func (s *Session) textDefaults(analyzer *string, p *bm25.Params) {
+func (s *Session) textDefaults(analyzer *string, p *similarity.Params) {
 	*analyzer, _ = s.setting("bm25.analyzer")
 	for name, into := range map[string]*float64{"bm25.k1": &p.K1, "bm25.b": &p.B} {
 		v, _ := s.setting(name)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/overlakedb/overlake/internal/analysis"
 	"github.com/overlakedb/overlake/internal/errs"
+	"github.com/overlakedb/overlake/internal/index/bm25/similarity"
 )
 
 // Query is a parsed query: the distinct terms of its text in the order of their first occurrence, each with the number of
@@ -82,9 +83,9 @@ func ParseOperator(word string) (all bool, err error) {
 
 // Options are what a query may say beside its text. The zero value means the defaults of each field.
 type Options struct {
-	Params   *Params // nil: DefaultParams
-	Analyzer string  // "": analysis.Default
-	Operator string  // "or" (default) or "and"
+	Params   *similarity.Params // nil: DefaultParams
+	Analyzer string             // "": analysis.Default
+	Operator string             // "or" (default) or "and"
 
 	// MinimumShouldMatch says how many clauses of an or must match, in Elasticsearch's language: 2, -1 (all but one), 75%,
 	// -25%, or conditions such as "2<-25% 9<-3" (more than 2 clauses: all but a quarter; more than 9: all but 3). It
@@ -119,7 +120,7 @@ func (o *Options) Set(name, value string) error {
 		if err != nil {
 			return errs.New(errs.Invalid, op, "the value must be a number, not "+strconv.Quote(value), errs.On(name))
 		}
-		p := DefaultParams
+		p := similarity.DefaultParams
 		if o.Params != nil {
 			p = *o.Params
 		}
@@ -157,12 +158,12 @@ func ParseOptions(text string) (Options, error) {
 }
 
 // Query analyzes a text under the options. It returns the analyzer and the parameters too, which go with the query.
-func (o Options) Query(text string) (*analysis.Analyzer, Query, Params, error) {
+func (o Options) Query(text string) (*analysis.Analyzer, Query, similarity.Params, error) {
 	name := o.Analyzer
 	if name == "" {
 		name = analysis.Default
 	}
-	p := DefaultParams
+	p := similarity.DefaultParams
 	if o.Params != nil {
 		p = *o.Params
 	}

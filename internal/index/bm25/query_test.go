@@ -10,6 +10,7 @@ import (
 	"github.com/overlakedb/overlake/internal/analysis"
 	"github.com/overlakedb/overlake/internal/errs"
 	"github.com/overlakedb/overlake/internal/index/bm25"
+	"github.com/overlakedb/overlake/internal/index/bm25/similarity"
 )
 
 func TestOptions(t *testing.T) {
@@ -18,10 +19,10 @@ func TestOptions(t *testing.T) {
 		t.Fatal(err)
 	}
 	a, q, p, err := o.Query("the running dogs run")
-	if err != nil || a.Name() != "english" || p != (bm25.Params{K1: .9, B: .4}) || !q.All || q.Min != 0 || fmt.Sprint(q.Terms, q.Counts) != "[run dog] [2 1]" {
+	if err != nil || a.Name() != "english" || p != (similarity.Params{K1: .9, B: .4}) || !q.All || q.Min != 0 || fmt.Sprint(q.Terms, q.Counts) != "[run dog] [2 1]" {
 		t.Errorf("%v %+v %+v %v", a.Name(), q, p, err)
 	}
-	if a, q, p, err := (bm25.Options{}).Query("The dogs"); err != nil || a.Name() != "standard" || p != bm25.DefaultParams || q.All || fmt.Sprint(q.Terms) != "[the dogs]" {
+	if a, q, p, err := (bm25.Options{}).Query("The dogs"); err != nil || a.Name() != "standard" || p != similarity.DefaultParams || q.All || fmt.Sprint(q.Terms) != "[the dogs]" {
 		t.Errorf("%v %+v %+v %v", a, q, p, err)
 	}
 	for text, want := range map[string]string{
@@ -87,7 +88,7 @@ func TestScorerAgainstTheFormula(t *testing.T) {
 		query := word() + " " + word() + " " + word()
 		q := bm25.ParseQuery(a, query)
 		q.All, q.Min = rng.IntN(3) == 0, rng.IntN(4)
-		p := bm25.Params{K1: rng.Float64() * 3, B: rng.Float64()}
+		p := similarity.Params{K1: rng.Float64() * 3, B: rng.Float64()}
 		stats := bm25.Stats{Docs: 1000, SumTotalTermFreq: 40000, DocFreq: map[string]int64{}}
 		for _, term := range q.Terms {
 			stats.DocFreq[term] = 1 + int64(rng.IntN(900))
@@ -95,7 +96,7 @@ func TestScorerAgainstTheFormula(t *testing.T) {
 		got, matched := bm25.NewScorer(a, q, stats, p).ScoreMatch(text, &st)
 
 		fields := strings.Fields(text)
-		length := float64(bm25.DecodeLength(bm25.EncodeLength(len(fields))))
+		length := float64(similarity.DecodeLength(similarity.EncodeLength(len(fields))))
 		want, found, clauses := 0.0, 0, 0
 		for i, term := range q.Terms {
 			freq := 0.0
@@ -125,7 +126,7 @@ func TestScorerAgainstTheFormula(t *testing.T) {
 
 func TestScoringDoesNotAllocate(t *testing.T) {
 	a, _ := analysis.Find("english")
-	s := bm25.NewScorer(a, bm25.ParseQuery(a, "quick brown foxes"), bm25.Stats{Docs: 3, SumTotalTermFreq: 9}, bm25.DefaultParams)
+	s := bm25.NewScorer(a, bm25.ParseQuery(a, "quick brown foxes"), bm25.Stats{Docs: 3, SumTotalTermFreq: 9}, similarity.DefaultParams)
 	var st bm25.State
 	run := func() { s.Score("the quick brown foxes jumped over the lazy dogs", &st); s.Match("a fox", &st) }
 	for range 100 {

@@ -1,6 +1,9 @@
 package bm25
 
-import "github.com/overlakedb/overlake/internal/analysis"
+import (
+	"github.com/overlakedb/overlake/internal/analysis"
+	"github.com/overlakedb/overlake/internal/index/bm25/similarity"
+)
 
 // Scorer scores texts for one query under fixed statistics. It is immutable and safe for concurrent use with one State a
 // goroutine.
@@ -23,8 +26,8 @@ type State struct {
 //
 // A repeated term weighs as many times as it stands in the query. Where any or all terms must match it is one clause with
 // that boost, as Lucene rewrites it; where a minimum is set, its clauses stay apart.
-func NewScorer(a *analysis.Analyzer, q Query, st Stats, p Params) *Scorer {
-	s := &Scorer{a: a, q: q, weights: make([]float32, len(q.Terms)), repeat: make([]int, len(q.Terms)), inv: inverseNorms(p, st.averageLength())}
+func NewScorer(a *analysis.Analyzer, q Query, st Stats, p similarity.Params) *Scorer {
+	s := &Scorer{a: a, q: q, weights: make([]float32, len(q.Terms)), repeat: make([]int, len(q.Terms)), inv: similarity.InverseNorms(p, similarity.AverageLength(st.Docs, st.SumTotalTermFreq))}
 	for i, t := range q.Terms {
 		s.index.Add(t)
 		s.repeat[i] = 1
@@ -32,7 +35,7 @@ func NewScorer(a *analysis.Analyzer, q Query, st Stats, p Params) *Scorer {
 		if !q.All && q.Min > 1 {
 			s.repeat[i], boost = q.Counts[i], 1
 		}
-		s.weights[i] = float32(boost*(1+float32(p.K1))) * st.idf(t)
+		s.weights[i] = similarity.Weight(p, boost, similarity.IDF(st.Docs, st.DocFreq[t]))
 	}
 	return s
 }
@@ -67,7 +70,7 @@ func (s *Scorer) ScoreMatch(text string, st *State) (float32, bool) {
 	if !s.q.Matches(st.freqs) {
 		return 0, false
 	}
-	return s.Of(st.freqs, EncodeLength(length)), true
+	return s.Of(st.freqs, similarity.EncodeLength(length)), true
 }
 
 // Of is the score for given frequencies of the query's terms and a length byte.
@@ -78,7 +81,7 @@ func (s *Scorer) Of(freqs []int32, length byte) float32 {
 		if f == 0 {
 			continue
 		}
-		one := float64(clause(s.weights[i], f, inv))
+		one := float64(similarity.Score(s.weights[i], float32(f), inv))
 		for range s.repeat[i] {
 			sum += one
 		}

@@ -1,6 +1,6 @@
-// Package bm25 answers: how well does a text match a query?
+// Package similarity answers: how much is one term worth in a text?
 //
-// The similarity is that of Lucene 8.7's LegacyBM25Similarity, which Elasticsearch 7 uses, to the last bit of float32:
+// It is Lucene 8.7's LegacyBM25Similarity, which Elasticsearch 7 uses, to the last bit of float32:
 //
 //	idf    = float32(ln(1 + (N - n + 0.5) / (n + 0.5)))    N rows that have terms, n of them with this term
 //	avgdl  = float32(sumTotalTermFreq / N)
@@ -8,14 +8,8 @@
 //	w      = boost · (k1 + 1) · idf
 //	score  = w - w / (1 + freq · inv[B])                   one clause; clauses are added in float64, then cast
 //
-// A Query is what became of the text of a query, Stats are what the formula needs to know of a column, a Scorer puts the
-// two together. The package knows nothing of files: package search collects statistics and finds the best rows.
-//
-//	B1  A score depends on the text, the query, the parameters and the statistics, on nothing else: neither on how rows
-//	    are split over files nor on whether an index is used. Float32 operations are kept apart (no fused multiply-add),
-//	    so every processor gives the same bits.
-//	B2  A row matches or not whatever its score; a text without terms matches nothing.
-package bm25
+// Float32 operations are kept apart (no fused multiply-add), so every processor gives the same bits.
+package similarity
 
 import (
 	"math"
@@ -71,42 +65,26 @@ func DecodeLength(b byte) int {
 	return exactLengths + int((mantissa|8)<<shift)
 }
 
-// Stats are the statistics of a text column over all rows of a table. Deleted rows count until their file is rewritten,
-// as in Lucene.
-type Stats struct {
-	Docs             int64            // rows with at least one term
-	SumTotalTermFreq int64            // terms in all of them
-	DocFreq          map[string]int64 // rows that have a term, for the terms asked about
-}
-
-// Merge adds the statistics of other rows.
-func (s *Stats) Merge(o Stats) {
-	s.Docs += o.Docs
-	s.SumTotalTermFreq += o.SumTotalTermFreq
-	if s.DocFreq == nil {
-		s.DocFreq = make(map[string]int64, len(o.DocFreq))
-	}
-	for t, n := range o.DocFreq {
-		s.DocFreq[t] += n
-	}
-}
-
-// averageLength is avgdl; 1 where there are no texts, which then cannot be scored anyway.
-func (s Stats) averageLength() float32 {
-	if s.Docs <= 0 || s.SumTotalTermFreq <= 0 {
+// AverageLength is avgdl; 1 where there are no texts, which then cannot be scored anyway.
+func AverageLength(docs, sumTotalTermFreq int64) float32 {
+	if docs <= 0 || sumTotalTermFreq <= 0 {
 		return 1
 	}
-	return float32(float64(s.SumTotalTermFreq) / float64(s.Docs))
+	return float32(float64(sumTotalTermFreq) / float64(docs))
 }
 
-// idf weighs a term by its rarity.
-func (s Stats) idf(term string) float32 {
-	n := float64(s.DocFreq[term])
-	return float32(math.Log(1 + (float64(s.Docs)-n+0.5)/(n+0.5)))
+// IDF weighs a term by its rarity: n of docs rows have it.
+func IDF(docs, n int64) float32 {
+	return float32(math.Log(1 + (float64(docs)-float64(n)+0.5)/(float64(n)+0.5)))
 }
 
-// inverseNorms is inv for every length byte.
-func inverseNorms(p Params, avgdl float32) (inv [256]float32) {
+// Weight is w of a clause, the part of its score that does not depend on the row.
+func Weight(p Params, boost, idf float32) float32 {
+	return float32(boost*(1+float32(p.K1))) * idf
+}
+
+// InverseNorms is inv for every length byte.
+func InverseNorms(p Params, avgdl float32) (inv [256]float32) {
 	k1, b := float32(p.K1), float32(p.B)
 	for i := range inv {
 		part := float32(b*float32(DecodeLength(byte(i)))) / avgdl
@@ -115,7 +93,7 @@ func inverseNorms(p Params, avgdl float32) (inv [256]float32) {
 	return inv
 }
 
-// clause is the score of one term in a text.
-func clause(w float32, freq int32, inv float32) float32 {
-	return w - w/float32(1+float32(float32(freq)*inv))
+// Score is that of one clause in a text where its term stands freq times: a phrase may stand there less than once.
+func Score(w, freq, inv float32) float32 {
+	return w - w/float32(1+float32(freq*inv))
 }

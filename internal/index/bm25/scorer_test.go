@@ -5,23 +5,8 @@ import (
 
 	"github.com/overlakedb/overlake/internal/analysis"
 	"github.com/overlakedb/overlake/internal/index/bm25"
+	"github.com/overlakedb/overlake/internal/index/bm25/similarity"
 )
-
-func TestLengthByte(t *testing.T) {
-	for n, want := range map[int]int{0: 0, 1: 1, 23: 23, 24: 24, 39: 39, 40: 40, 41: 40, 100: 96, 500: 472, 1000: 984, 10000: 9240} {
-		if got := bm25.DecodeLength(bm25.EncodeLength(n)); got != want {
-			t.Errorf("length %d reads back as %d, want %d", n, got, want)
-		}
-	}
-	last := -1
-	for n := range 100_000 {
-		got := bm25.DecodeLength(bm25.EncodeLength(n))
-		if got > n || got < last {
-			t.Fatalf("length %d reads back as %d after %d", n, got, last)
-		}
-		last = got
-	}
-}
 
 // TestGoldenScores are the two values that Elasticsearch's documentation publishes.
 func TestGoldenScores(t *testing.T) {
@@ -30,11 +15,11 @@ func TestGoldenScores(t *testing.T) {
 		t.Fatal(err)
 	}
 	q := bm25.ParseQuery(a, "fox")
-	one := bm25.NewScorer(a, q, bm25.Stats{Docs: 1, SumTotalTermFreq: 1, DocFreq: map[string]int64{"fox": 1}}, bm25.DefaultParams)
+	one := bm25.NewScorer(a, q, bm25.Stats{Docs: 1, SumTotalTermFreq: 1, DocFreq: map[string]int64{"fox": 1}}, similarity.DefaultParams)
 	if got := one.Score("Fox", &bm25.State{}); got != 0.2876821 {
 		t.Errorf("one document: %v", got)
 	}
-	five := bm25.NewScorer(a, q, bm25.Stats{Docs: 5, SumTotalTermFreq: 27, DocFreq: map[string]int64{"fox": 1}}, bm25.DefaultParams)
+	five := bm25.NewScorer(a, q, bm25.Stats{Docs: 5, SumTotalTermFreq: 27, DocFreq: map[string]int64{"fox": 1}}, similarity.DefaultParams)
 	if got := five.Score("a fox runs", &bm25.State{}); got != 1.6943598 {
 		t.Errorf("five documents: %v", got)
 	}
@@ -46,16 +31,16 @@ func TestGoldenScores(t *testing.T) {
 func TestRepeatedAndRequiredTerms(t *testing.T) {
 	a, _ := analysis.Find("standard")
 	st := bm25.Stats{Docs: 10, SumTotalTermFreq: 50, DocFreq: map[string]int64{"a": 3, "b": 2}}
-	once := bm25.NewScorer(a, bm25.ParseQuery(a, "a b"), st, bm25.DefaultParams)
-	twice := bm25.NewScorer(a, bm25.ParseQuery(a, "a a b"), st, bm25.DefaultParams)
-	only := bm25.NewScorer(a, bm25.ParseQuery(a, "a"), st, bm25.DefaultParams)
+	once := bm25.NewScorer(a, bm25.ParseQuery(a, "a b"), st, similarity.DefaultParams)
+	twice := bm25.NewScorer(a, bm25.ParseQuery(a, "a a b"), st, similarity.DefaultParams)
+	only := bm25.NewScorer(a, bm25.ParseQuery(a, "a"), st, similarity.DefaultParams)
 	s := &bm25.State{}
 	if d := twice.Score("a b c", s) - once.Score("a b c", s) - only.Score("a b c", s); d > 1e-6 || d < -1e-6 {
 		t.Error("a repeated term must count again")
 	}
 	q := bm25.ParseQuery(a, "a b")
 	q.All = true
-	all := bm25.NewScorer(a, q, st, bm25.DefaultParams)
+	all := bm25.NewScorer(a, q, st, similarity.DefaultParams)
 	if all.Match("a c", s) || !all.Match("b a", s) || !once.Match("a c", s) {
 		t.Error("operator and")
 	}
