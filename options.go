@@ -55,6 +55,11 @@ type Options struct {
 	// SpillDir.
 	IndexMemory int64
 
+	// BoundGarbage keeps Go's collector from letting the process grow to twice of what a build of an index holds: while one runs, Go's
+	// memory limit (debug.SetMemoryLimit) is what is held at its begin, IndexMemory, and 64 MiB. A limit that was set before, as by
+	// GOMEMLIMIT, stays. It concerns the whole process, so a program with other work may want to leave it off.
+	BoundGarbage bool
+
 	// IndexCache bounds the opened parts of indexes that are kept for queries, in bytes; 0 means 128 MiB.
 	IndexCache int64
 

@@ -106,6 +106,9 @@ func Open(ctx context.Context, warehouse string, opts Options) (_ *DB, err error
 	if opts.Events != nil {
 		o.Events = func(e overlay.Event) { opts.Events(Event(e)) }
 	}
+	if opts.BoundGarbage {
+		o.Holds = bounded.hold
+	}
 	place := store
 	if opts.Overlay != "" {
 		if place, err = openStore(ctx, opts.Overlay, Options{}); err != nil {

@@ -118,7 +118,7 @@ func (p *program) with(ctx context.Context, readOnly bool, f func(db *overlake.D
 	db, err := overlake.Open(ctx, p.warehouse, overlake.Options{
 		// The sqlite catalog cannot be opened without writing.
 		ReadOnly: p.readOnly || readOnly && p.catalog != "sqlite", Catalog: p.catalog, MemoryLimit: memory, Threads: p.threads, Export: p.export,
-		Overlay: p.overlay, Events: p.warn,
+		Overlay: p.overlay, Events: p.warn, BoundGarbage: true,
 	})
 	if err != nil {
 		return err

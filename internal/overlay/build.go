@@ -305,6 +305,13 @@ func (b *build) artifacts(ctx context.Context, bu *bundle, g []missingFile) erro
 	for i := range g {
 		rows += g[i].file.Rows
 	}
+	if holds := b.o.set.opts.Holds; holds != nil {
+		most := b.o.set.opts.Memory
+		if slices.ContainsFunc(g[0].defs, func(d int) bool { return OfVectors(b.defs[d].Kind) }) {
+			most = b.o.set.vectorMemory
+		}
+		defer holds(most)()
+	}
 	for _, d := range g[0].defs {
 		m, err := b.maker(d, len(g[0].defs), rows, &names)
 		if err != nil {

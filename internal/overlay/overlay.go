@@ -61,6 +61,9 @@ type Options struct {
 	ByHand bool
 	// Events is told of damage; nil ignores it. It is called by several goroutines.
 	Events func(Event)
+	// Holds is told how many bytes a build may hold from now on, and calls what it gives when it no longer does; nil ignores it. It is
+	// called by several goroutines.
+	Holds func(bytes int64) (done func())
 }
 
 const (

@@ -143,6 +143,23 @@ func (b *Bitmap) All() iter.Seq[int64] {
 	}
 }
 
+// Blocks yields the first position of every block of so many positions that holds one of the set, ascending. It looks at one
+// position of each.
+func (b *Bitmap) Blocks(size int64) iter.Seq[int64] {
+	return func(yield func(int64) bool) {
+		if b == nil {
+			return
+		}
+		for it := b.b.Iterator(); it.HasNext(); {
+			first := int64(it.Next()) / size * size
+			if !yield(first) {
+				return
+			}
+			it.AdvanceIfNeeded(uint64(first + size))
+		}
+	}
+}
+
 // Part is the set of the positions first ≤ p < first+rows, counted from first: what a set over several files, one behind
 // the other, says of one of them.
 func (b *Bitmap) Part(first, rows int64) *Bitmap {

@@ -77,6 +77,23 @@ func TestBitmapAgreesWithAMap(t *testing.T) {
 		maps.Copy(orm, bm)
 		and.And(b)
 		not.AndNot(b)
+		for _, size := range []int64{1, 64, 1000, 1 << 17} {
+			want := map[int64]bool{}
+			for p := range am {
+				want[p/size*size] = true
+			}
+			last := int64(-1)
+			for first := range a.Blocks(size) {
+				if !want[first] || first <= last {
+					t.Fatalf("seed %d: block %d of %d", seed, first, size)
+				}
+				delete(want, first)
+				last = first
+			}
+			if len(want) > 0 {
+				t.Fatalf("seed %d: blocks of %d missing: %v", seed, size, want)
+			}
+		}
 		for p := range am {
 			if bm[p] {
 				andm[p] = true

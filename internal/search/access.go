@@ -43,7 +43,8 @@ type AccessOptions struct {
 
 // Access says how the rows of a plan are reached: every file is in one of Scan, Fetch and Pruned.
 type Access struct {
-	Scan    []int // files to scan, by their place in the plan
+	Scan    []int         // files to scan, by their place in the plan
+	Runs    map[int][]Run // of files to scan: runs that hold all rows of the filter; a file that is not here is read from end to end
 	Fetch   []lake.FileRows
 	Rows    int64    // rows to fetch
 	Pruned  int      // files in which an index found no row
@@ -68,8 +69,10 @@ const (
 	manyKeys    = 20_000   // to bound the rows of so many keys costs more than it can save
 	fetchFile   = 60_000.0 // to open a file for fetching
 	pageRows    = 2048
-	scanShare   = 0.05 // a larger share of a file's rows is scanned without asking the indexes
+	scanShare   = 0.05 // a larger share of a file's rows is scanned; the indexes are asked only where the rows may lie together
 	enoughRows  = 16   // a set so small is not worth cutting further
+	askRow      = 20.0 // to have an index name one row of many
+	askCost     = 0.1  // of the price of the scan may be spent to learn where very many rows lie
 	askParallel = 64
 )
 
@@ -114,6 +117,7 @@ func Choose(ctx context.Context, plan *lake.Plan, filter *predicate.Bound, view 
 		}
 	}
 	why := map[string]int{}
+	gain := map[int]float64{}
 	for i, r := range results {
 		if r.covered {
 			a.Covered++
@@ -122,6 +126,12 @@ func Choose(ctx context.Context, plan *lake.Plan, filter *predicate.Bound, view 
 		case r.why != "":
 			why[r.why]++
 			a.Scan = append(a.Scan, i)
+			if r.runs != nil {
+				if a.Runs == nil {
+					a.Runs = map[int][]Run{}
+				}
+				a.Runs[i], gain[i] = r.runs, r.gain
+			}
 		case r.rows.Len() == 0:
 			a.Pruned++
 		default:
@@ -129,6 +139,7 @@ func Choose(ctx context.Context, plan *lake.Plan, filter *predicate.Bound, view 
 			a.Rows += r.rows.Len()
 		}
 	}
+	a.keepRuns(gain)
 	for w, n := range why {
 		a.Why = append(a.Why, Reason{Why: w, Files: n})
 	}
@@ -334,6 +345,8 @@ func tuples(columns []int, leaves map[int]*predicate.Bound) predicate.Ranges {
 type fileAccess struct {
 	rows    *row.Bitmap
 	why     string
+	runs    []Run   // with why: what of the file is scanned; nil: all
+	gain    float64 // by the runs, in nanoseconds
 	covered bool
 }
 
@@ -348,11 +361,14 @@ func (c *chooser) file(ctx context.Context, i int) (fileAccess, error) {
 		return fileAccess{why: "no index covers the file"}, nil
 	}
 	forced := c.opts.Hint == UseIndex
+	scan := float64(f.Rows) * (float64(c.columns)*scanValue + c.testing)
 	if !forced && most > 64 && float64(most) > scanShare*float64(f.Rows) {
-		if !e.exact {
+		switch {
+		case !e.exact:
 			return fileAccess{covered: true, why: "the index cannot rule the file out"}, nil
+		case f.Rows < 2*runGap || float64(most) > runAsk*float64(f.Rows) || float64(most)*askRow > askCost*scan:
+			return fileAccess{covered: true, why: tooMany}, nil
 		}
-		return fileAccess{covered: true, why: fmt.Sprintf("more than %g %% of the rows may match", scanShare*100)}, nil
 	}
 	rows, known, err := e.find(c.root)
 	if err != nil {
@@ -366,20 +382,24 @@ func (c *chooser) file(ctx context.Context, i int) (fileAccess, error) {
 		rows.AndNot(f.Deletes)
 	}
 	if n := rows.Len(); !forced && n > enoughRows {
-		pages, last := 0, int64(-1)
-		for p := range rows.All() {
-			if p/pageRows != last {
-				last = p / pageRows
-				pages++
-			}
+		pages := 0
+		for range rows.Blocks(pageRows) {
+			pages++
 		}
 		fetch := fetchFile + float64(c.columns)*(float64(pages)*pageRows*fetchValue+float64(n)*fetchPick)
-		if scan := float64(f.Rows) * (float64(c.columns)*scanValue + c.testing); fetch > scan {
-			return fileAccess{covered: true, why: "scanning is cheaper than fetching so many rows"}, nil
+		runs, gain := runsOf(rows, f.Rows)
+		if fetch > scan-gain {
+			d := fileAccess{covered: true, why: "scanning is cheaper than fetching so many rows", runs: runs, gain: gain}
+			if runs == nil && float64(n) > scanShare*float64(f.Rows) {
+				d.why = tooMany
+			}
+			return d, nil
 		}
 	}
 	return fileAccess{rows: rows, covered: true}, nil
 }
+
+var tooMany = fmt.Sprintf("more than %g %% of the rows may match", scanShare*100)
 
 // evaluation asks the indexes about one file.
 type evaluation struct {

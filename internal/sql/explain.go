@@ -1,13 +1,15 @@
 package sql
 
 import (
-	"encoding/json"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 
 	"github.com/apache/arrow-go/v18/arrow/array"
 
 	"github.com/overlakedb/overlake/internal/errs"
+	"github.com/overlakedb/overlake/internal/render"
 	"github.com/overlakedb/overlake/internal/sql/lex"
 )
 
@@ -69,6 +71,9 @@ func (q *statement) explain(c *cursor) (*Result, error) {
 			for _, r := range a.Why {
 				say("  %d files scanned: %s", r.Files, r.Why)
 			}
+			if len(a.Runs) > 0 {
+				say("  %d of these files in part: %d of %d rows, where the index has hits", len(a.Runs), a.RunRows(), p.Only(slices.Collect(maps.Keys(a.Runs))).Rows)
+			}
 		}
 		if p.Deleted > 0 {
 			say("  %d deleted rows are left out by a bitmap", p.Deleted)
@@ -98,7 +103,7 @@ func (q *statement) explain(c *cursor) (*Result, error) {
 			continue
 		}
 		for i := range values.Len() {
-			lines = append(lines, operators(values.Value(i))...)
+			lines = append(lines, render.Plan(values.Value(i))...)
 		}
 	}
 	if err := rows.Err(); err != nil {
@@ -137,72 +142,6 @@ func (c *cursor) explainOptions(analyze *bool) error {
 	}
 	c.at = end + 1
 	return nil
-}
-
-// operator is a node of the engine's plan, in the forms of EXPLAIN and of EXPLAIN ANALYZE.
-type operator struct {
-	Name     string         `json:"name"`
-	Operator string         `json:"operator_name"`
-	Timing   *float64       `json:"operator_timing"`
-	Rows     *float64       `json:"operator_cardinality"`
-	Latency  *float64       `json:"latency"`
-	Children []operator     `json:"children"`
-	Extra    map[string]any `json:"extra_info"`
-}
-
-// operators draws a plan, one operator a line.
-func operators(plan string) [][]string {
-	var roots []operator
-	if json.Unmarshal([]byte(plan), &roots) != nil {
-		var one operator
-		if json.Unmarshal([]byte(plan), &one) != nil {
-			var lines [][]string
-			for line := range strings.Lines(plan) {
-				lines = append(lines, []string{strings.TrimRight(line, "\n")})
-			}
-			return lines
-		}
-		roots = []operator{one}
-	}
-	var out [][]string
-	var draw func(o operator, depth int)
-	draw = func(o operator, depth int) {
-		name := strings.TrimSpace(o.Name)
-		if name == "" {
-			name = strings.TrimSpace(o.Operator)
-		}
-		if name != "" && name != "EXPLAIN_ANALYZE" {
-			line := strings.Repeat("  ", depth) + name
-			for _, key := range []string{"Filters", "Join Type", "Conditions", "Order By", "Top", "Groups", "Estimated Cardinality"} {
-				v := strings.ReplaceAll(fmt.Sprint(o.Extra[key]), "\n", ", ")
-				if o.Extra[key] == nil || v == "" {
-					continue
-				}
-				if len(v) > 80 {
-					v = v[:80] + "…"
-				}
-				if key == "Estimated Cardinality" {
-					line += ", about " + v + " rows"
-				} else {
-					line += ", " + strings.ToLower(key) + " " + v
-				}
-			}
-			if o.Rows != nil && o.Timing != nil {
-				line += fmt.Sprintf(", %.0f rows in %.1f ms", *o.Rows, *o.Timing*1000)
-			}
-			out = append(out, []string{line})
-			depth++
-		} else if o.Latency != nil {
-			out = append(out, []string{fmt.Sprintf("ran in %.1f ms", *o.Latency*1000)})
-		}
-		for _, c := range o.Children {
-			draw(c, depth)
-		}
-	}
-	for _, r := range roots {
-		draw(r, 0)
-	}
-	return out
 }
 
 func size(n int64) string {

@@ -14,6 +14,7 @@ import (
 	"github.com/overlakedb/overlake/internal/predicate"
 	"github.com/overlakedb/overlake/internal/row"
 	"github.com/overlakedb/overlake/internal/search"
+	"github.com/overlakedb/overlake/internal/sql/coltype"
 )
 
 // Queries of one table that an index answers without looking at all the rows. The statement stays as it is; in the table's
@@ -96,7 +97,7 @@ func (q *statement) indexOnly(n node, s *source) (string, error) {
 		info.access = a
 		q.scans = append(q.scans, info)
 		if len(a.Fetch) == 0 {
-			return emptyScan(plan.Schema)
+			return coltype.Empty(plan.Schema)
 		}
 		sql, err := q.fetch(s.base, s.ref, plan, a)
 		return "(" + sql + ")", err
@@ -115,7 +116,7 @@ func (q *statement) indexOnly(n node, s *source) (string, error) {
 	info.access = &search.Access{Used: sum.Used, Covered: len(plan.Files), Rows: sum.Rows}
 	q.scans = append(q.scans, info)
 	if sum.Rows == 0 {
-		return emptyScan(plan.Schema)
+		return coltype.Empty(plan.Schema)
 	}
 	from, release, err := q.s.env.engine.NewColumnFeed(plan.Schema, sum.Rows, func(columns []int) (array.RecordReader, error) {
 		return q.summaryRows(s.base, s.ref, plan, sum, columns)
@@ -124,7 +125,7 @@ func (q *statement) indexOnly(n node, s *source) (string, error) {
 		return "", err
 	}
 	q.release = append(q.release, release)
-	return "(" + fedColumns(plan.Schema, from) + ")", nil
+	return "(" + coltype.Fed(plan.Schema, from) + ")", nil
 }
 
 // summarized tells whether all that a SELECT asks of the table are count(*), and count, min and max of one column, which it

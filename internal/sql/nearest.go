@@ -162,7 +162,7 @@ func (r *resolver) nearest(n node, s *source, sc *scope) (string, error) {
 		return "", err
 	}
 	if q.answer != nil {
-		return emptyScan(plan.Schema) // of no use any more
+		return coltype.Empty(plan.Schema) // of no use any more
 	}
 	return q.assemble(s.base, s.ref, info)
 }

@@ -235,6 +235,6 @@ func (q *statement) placed(t *lake.Table, ref lake.Ref, plan *lake.Plan) (string
 	if _, direct, err := q.paths(t, plan); err != nil || !direct || shadows(plan.Schema) {
 		return "", false, err
 	}
-	read, _, err := q.read(t, ref, plan, ", file_index AS "+lex.QuoteIdent(placeFile)+", file_row_number AS "+lex.QuoteIdent(placeRow))
+	read, _, err := q.read(t, ref, plan, ", file_index AS "+lex.QuoteIdent(placeFile)+", file_row_number AS "+lex.QuoteIdent(placeRow), nil)
 	return "(" + read + ")", err == nil, err
 }

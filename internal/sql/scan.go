@@ -2,6 +2,8 @@ package sql
 
 import (
 	"context"
+	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -75,18 +77,40 @@ func (q *statement) assemble(t *lake.Table, ref lake.Ref, info scanInfo) (sql st
 			info.via = "fetched by position"
 			return "(" + fetch + ")", nil
 		}
-		return emptyScan(plan.Schema)
+		return coltype.Empty(plan.Schema)
 	}
-	read, via, err := q.read(t, ref, rest, "")
-	if err != nil {
-		return "", err
+	var all []string
+	if fetch != "" {
+		all = append(all, fetch)
 	}
-	info.via = via
+	whole := rest
+	if a := info.access; a != nil && len(a.Runs) > 0 && !shadows(plan.Schema) {
+		whole = plan.Only(slices.DeleteFunc(slices.Clone(a.Scan), func(f int) bool { return a.Runs[f] != nil }))
+		for _, f := range slices.Sorted(maps.Keys(a.Runs)) {
+			one := plan.Only([]int{f})
+			for i := range a.Runs[f] {
+				read, via, err := q.read(t, ref, one, "", &a.Runs[f][i])
+				if err != nil {
+					return "", err
+				}
+				info.via, all = via, append(all, read)
+				if via == readInGo {
+					break // it is the whole file
+				}
+			}
+		}
+	}
+	if len(whole.Files) > 0 {
+		read, via, err := q.read(t, ref, whole, "", nil)
+		if err != nil {
+			return "", err
+		}
+		info.via, all = via, append(all, read)
+	}
 	if fetch != "" {
 		info.via += " and fetched by position"
-		return "(" + fetch + " UNION ALL " + read + ")", nil
 	}
-	return "(" + read + ")", nil
+	return "(" + strings.Join(all, " UNION ALL ") + ")", nil
 }
 
 // fetch gives the rows of an index as a SELECT.
@@ -98,20 +122,24 @@ func (q *statement) fetch(t *lake.Table, ref lake.Ref, plan *lake.Plan, a *searc
 		return "", err
 	}
 	q.release = append(q.release, release)
-	return fedColumns(plan.Schema, from), nil
+	return coltype.Fed(plan.Schema, from), nil
 }
+
+// readInGo is how files are read that the engine cannot reach.
+const readInGo = "read in Go"
 
 // read gives the live rows of a plan's files as a SELECT: read_parquet over them, with the table's columns by field id, and a
 // predicate for deleted rows where there are any. Files that DuckDB cannot map or reach are read by the lake and fed in. also
-// is what is selected besides of read_parquet.
-func (q *statement) read(t *lake.Table, ref lake.Ref, plan *lake.Plan, also string) (sql, via string, err error) {
+// is what is selected besides of read_parquet; run is what is wanted of the plan's only file, nil meaning all; what is read in
+// Go is all of it nevertheless.
+func (q *statement) read(t *lake.Table, ref lake.Ref, plan *lake.Plan, also string, run *search.Run) (sql, via string, err error) {
 	names, direct, err := q.paths(t, plan)
 	if err != nil {
 		return "", "", err
 	}
 	if !direct || plan.Deleted > 0 && shadows(plan.Schema) {
 		sql, err = q.feed(t, ref, plan)
-		return sql, "read in Go", err
+		return sql, readInGo, err
 	}
 	columns := make([]engine.FileColumn, plan.Schema.NumFields())
 	for i, f := range plan.Schema.Fields() {
@@ -128,6 +156,10 @@ func (q *statement) read(t *lake.Table, ref lake.Ref, plan *lake.Plan, also stri
 	var b strings.Builder
 	// The SELECT around it hides read_parquet's virtual columns: filename would tell the engine's secret path.
 	b.WriteString("SELECT *" + replaced(plan) + also + " FROM read_parquet(" + q.hide(names) + ", schema = " + q.hide(columns) + ")")
+	var where []string
+	if run != nil {
+		where = append(where, fmt.Sprintf("file_row_number >= %d AND file_row_number < %d", run.First, run.End))
+	}
 	if plan.Deleted > 0 {
 		files := make([]engine.LiveFile, len(plan.Files))
 		for i := range plan.Files {
@@ -142,7 +174,10 @@ func (q *statement) read(t *lake.Table, ref lake.Ref, plan *lake.Plan, also stri
 			return "", "", err
 		}
 		q.release = append(q.release, release)
-		b.WriteString(" WHERE overlake_live(" + strconv.FormatInt(id, 10) + ", file_index, file_row_number)")
+		where = append(where, "overlake_live("+strconv.FormatInt(id, 10)+", file_index, file_row_number)")
+	}
+	if len(where) > 0 {
+		b.WriteString(" WHERE " + strings.Join(where, " AND "))
 	}
 	return b.String(), "read_parquet", nil
 }
@@ -171,18 +206,6 @@ func replaced(plan *lake.Plan) string {
 		return ""
 	}
 	return " REPLACE (" + strings.Join(list, ", ") + ")"
-}
-
-func emptyScan(sc *arrow.Schema) (string, error) {
-	cols := make([]string, sc.NumFields())
-	for i, f := range sc.Fields() {
-		typ, err := coltype.Engine(f)
-		if err != nil {
-			return "", errs.With(err, errs.On(f.Name))
-		}
-		cols[i] = "NULL::" + typ + " AS " + lex.QuoteIdent(f.Name)
-	}
-	return "(SELECT " + strings.Join(cols, ", ") + " WHERE false)", nil
 }
 
 // paths gives the engine's paths of the files, for as long as the statement lives; false when some file needs the lake.
@@ -227,23 +250,7 @@ func (q *statement) feed(t *lake.Table, ref lake.Ref, plan *lake.Plan) (string, 
 		return "", err
 	}
 	q.release = append(q.release, release)
-	return fedColumns(plan.Schema, from), nil
-}
-
-// fedColumns gives the columns of a feed the types that they have in a scan.
-func fedColumns(sc *arrow.Schema, from string) string {
-	cols := make([]string, sc.NumFields())
-	for i, f := range sc.Fields() {
-		cols[i] = lex.QuoteIdent(f.Name)
-		if d, ok := declared.Of(f); ok && coltype.Loaded(f) != "" {
-			cols[i] = coltype.Loaded(f) + " AS " + cols[i]
-		} else if ok {
-			cols[i] = coltype.CastFunction(d.Name) + "(" + cols[i] + ") AS " + cols[i]
-		} else if v, _ := f.Metadata.GetValue(coltype.IcebergType); v == "uuid" {
-			cols[i] = "lower(hex(" + cols[i] + "))::UUID AS " + cols[i]
-		}
-	}
-	return "SELECT " + strings.Join(cols, ", ") + " FROM " + from
+	return coltype.Fed(plan.Schema, from), nil
 }
 
 // textStats collects what BM25 needs to know about a column: over all rows of the snapshot, whatever the statement keeps.
