@@ -1,0 +1,9 @@
+package block
+
+func unpack(to *Values, packed []byte, n int, width uint) { plainUnpack(to, packed, n, width) }
+
+func sums(to *Values, packed []byte, n int, width uint, first uint32) {
+	plainSums(to, packed, n, width, first)
+}
+
+func fromBits(to *Values, set []byte, n int, first uint32) { plainFromBits(to, set, n, first) }

@@ -1,0 +1,478 @@
+package segment
+
+import (
+	"context"
+	"math"
+	"slices"
+	"sync"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/overlakedb/overlake/internal/errs"
+	"github.com/overlakedb/overlake/internal/index/bm25/best"
+	"github.com/overlakedb/overlake/internal/index/bm25/posting"
+	"github.com/overlakedb/overlake/internal/row"
+)
+
+// Clause is one term of a flat query.
+type Clause struct {
+	Field  int
+	Term   posting.Term // as Lookup of the same reader gave it; one without rows matches nothing
+	Weight float32      // similarity.Weight; finite and not negative
+	Repeat int          // how often its score is added, and how many clauses it stands for; 0 means once
+}
+
+// Phrase is terms at fixed distances, or near them.
+type Phrase struct {
+	Field   int
+	Terms   []posting.Term
+	Offsets []int // the place of each term; nil: one after another
+	Slop    int   // by how much the terms may be moved, all together, as Lucene counts it
+	Weight  float32
+}
+
+// Query is a flat query: clauses, or one phrase.
+type Query struct {
+	Clauses  []Clause
+	All      bool    // every clause must match
+	MinMatch int     // where All is not set: how many clauses must match, repeats counted; 0 means one
+	Phrase   *Phrase // instead of clauses
+
+	// Norms are inv of package similarity for each field that the query uses, by the statistics that count.
+	Norms []*[256]float32
+}
+
+// Filter is a set of rows of a segment that may be hits. It is made once and used by any number of searches.
+type Filter struct {
+	words []uint64
+	list  []uint32 // of few rows
+	count int64
+}
+
+// sparseRows is the share of rows, one in so many, below which a filter is a list too.
+const sparseRows = 64
+
+// NewFilter makes a filter of a set of rows; those beyond the segment's are left out.
+func NewFilter(b *row.Bitmap, rows uint32) *Filter {
+	f := &Filter{words: b.Words(int64(rows)), count: b.CountRange(0, int64(rows))}
+	if f.count*sparseRows <= int64(rows) {
+		f.list = make([]uint32, 0, f.count)
+		for p := range b.All() {
+			if p >= int64(rows) {
+				break
+			}
+			f.list = append(f.list, uint32(p))
+		}
+	}
+	return f
+}
+
+// Len is the number of rows.
+func (f *Filter) Len() int64 { return f.count }
+
+func (f *Filter) has(r uint32) bool { return f.words[r>>6]>>(r&63)&1 != 0 }
+
+// Collector is what searches of one part after another have found. Parts are searched in the order of their numbers.
+type Collector struct {
+	Top *best.Rows
+
+	// Track is up to how many hits are counted exactly; -1 means all. Beyond, rows that cannot be among the best may be
+	// left out of the count.
+	Track int64
+	Hits  int64 // matching rows seen so far
+	Lower bool  // there may be more
+}
+
+// counting tells whether every matching row must still be counted.
+func (c *Collector) counting() bool { return c.Track < 0 || c.Hits <= c.Track }
+
+// clause is a clause at work.
+type clause struct {
+	list    *list
+	lens    []byte
+	inv     *[256]float32
+	table   *scoreTable // nil: scores are computed one by one
+	weight  float32
+	repeat  float64
+	maxFreq uint32  // of the field
+	ratio   float64 // by how much inv is greater than when the worths were computed, at most
+
+	small  bool // a list of one decoded block, whose scores are known
+	scores [smallDocs]float32
+	next   int // of a small list: the first row not behind; of others: the block not behind
+
+	most float64 // of the window
+}
+
+// scoreTable holds the scores of low frequencies by length byte.
+type scoreTable [tableFreqs][256]float32
+
+const tableFreqs = 4
+
+// slack of a bound: what rounding in float32 may add to the part of the weight that is reached.
+const boundSlack = 1.0 / (1 << 20)
+
+// bound is the most that a posting of a block of this worth adds.
+func (c *clause) bound(worth uint16) float64 {
+	t := 1.0
+	if worth < math.MaxUint16 {
+		t = float64(worth) / math.MaxUint16
+		if c.ratio != 1 {
+			t = t * c.ratio / (1 - t + t*c.ratio)
+		}
+	}
+	return float64(c.weight) * (t + boundSlack) * c.repeat
+}
+
+// score is that of a row of the list.
+func (c *clause) score(freq, row uint32) float32 {
+	b := c.lens[row]
+	if c.table != nil && freq-1 < tableFreqs {
+		return c.table[freq-1][b]
+	}
+	return scoreOf(c.weight, float32(freq), c.inv[b])
+}
+
+// search is one under way. It is kept for the next one, with all its room.
+type search struct {
+	ctx     context.Context
+	r       *Reader
+	filter  *Filter
+	c       *Collector
+	part    uint32
+	clauses []*clause // in the order of the query
+	lists   []*list
+	need    int   // of MinMatch
+	ordered bool  // scores must be added in the order of the clauses
+	counts  bool  // every matching row must still be counted
+	known   int64 // hits that there are for certain, together with those before
+
+	window
+	conjunction
+	phrases
+	sorted   []*clause
+	requests []openRequest
+}
+
+var searches = sync.Pool{New: func() any { return new(search) }}
+
+// Best finds the best rows of the segment, which is the given part for the collector, and counts. A nil filter allows all
+// rows. Where the segment is not held in memory it takes one round of reads.
+func (r *Reader) Best(ctx context.Context, q *Query, f *Filter, part uint32, c *Collector) error {
+	if err := r.checkQuery(q, f); err != nil {
+		return err
+	}
+	s := searches.Get().(*search)
+	defer s.release()
+	s.ctx, s.r, s.filter, s.part, s.c = ctx, r, f, part, c
+	if f != nil && f.count == 0 {
+		return nil
+	}
+	if q.Phrase != nil {
+		return s.phrase(q)
+	}
+	s.need = max(q.MinMatch, 1)
+	all, total := q.All, 0
+	var present []Clause
+	for _, c := range q.Clauses {
+		c.Repeat = max(c.Repeat, 1)
+		total += c.Repeat
+		if c.Term.DocFreq > 0 {
+			present = append(present, c)
+		} else if q.All {
+			return nil
+		}
+	}
+	reach := 0
+	for _, c := range present {
+		reach += c.Repeat
+	}
+	if len(present) == 0 || !all && reach < s.need {
+		return nil
+	}
+	if !all && s.need == reach {
+		all = true // what is there must all match
+	}
+	if err := s.open(q, present); err != nil {
+		return err
+	}
+	switch {
+	case f != nil && f.list != nil && f.count*2 < s.shortest(all):
+		return s.byFilter(all)
+	case len(present) == 1:
+		return s.single()
+	case all:
+		return s.all()
+	}
+	return s.any()
+}
+
+// checkQuery refuses what has no meaning.
+func (r *Reader) checkQuery(q *Query, f *Filter) error {
+	const op = "segment.search"
+	if f != nil && len(f.words) != (int(r.head.Rows)+63)/64 {
+		return errs.Newf(errs.Invalid, op, "a filter of %d words for %d rows", len(f.words), r.head.Rows)
+	}
+	check := func(field int, weight float32) error {
+		if field < 0 || field >= len(r.fields) || field >= len(q.Norms) || q.Norms[field] == nil {
+			return errs.Newf(errs.Invalid, op, "field %d of %d, with norms of %d", field, len(r.fields), len(q.Norms))
+		}
+		if !(weight >= 0) || weight > math.MaxFloat32 {
+			return errs.Newf(errs.Invalid, op, "a weight of %v", weight)
+		}
+		return nil
+	}
+	if p := q.Phrase; p != nil {
+		if len(q.Clauses) > 0 || len(p.Terms) == 0 || p.Offsets != nil && len(p.Offsets) != len(p.Terms) || p.Slop < 0 {
+			return errs.New(errs.Invalid, op, "a query is clauses or one phrase, which has terms, a place for each and no negative slop")
+		}
+		for _, o := range p.Offsets {
+			if o < 0 || o > math.MaxInt32/2 {
+				return errs.Newf(errs.Invalid, op, "place %d in a phrase", o)
+			}
+		}
+		return check(p.Field, p.Weight)
+	}
+	for _, c := range q.Clauses {
+		if err := check(c.Field, c.Weight); err != nil {
+			return err
+		}
+		if c.Repeat < 0 || c.Repeat > math.MaxInt32 {
+			return errs.Newf(errs.Invalid, op, "a clause that is repeated %d times", c.Repeat)
+		}
+	}
+	return nil
+}
+
+func (s *search) release() {
+	s.ctx, s.r, s.filter, s.c = nil, nil, nil, nil
+	for _, c := range s.clauses {
+		c.lens, c.inv = nil, nil
+	}
+	for _, l := range s.lists {
+		l.forget()
+	}
+	s.clauses = s.clauses[:0]
+	searches.Put(s)
+}
+
+// forget drops what belongs to the segment.
+func (l *list) forget() {
+	l.body, l.lasts, l.ends, l.before, l.worths, l.widths, l.set, l.freqs = nil, nil, nil, nil, nil, nil, nil, nil
+	l.pos.packed, l.pos.ends, l.pos.widths = nil, nil, nil
+}
+
+// room makes n lists ready.
+func (s *search) room(n int) {
+	for len(s.lists) < n {
+		s.lists = append(s.lists, new(list))
+	}
+}
+
+// open opens the lists of clauses, and what scores them.
+func (s *search) open(q *Query, clauses []Clause) error {
+	s.room(len(clauses))
+	s.requests = s.requests[:0]
+	for _, c := range clauses {
+		s.requests = append(s.requests, openRequest{c.Field, c.Term, false})
+	}
+	lens, err := s.load()
+	if err != nil {
+		return err
+	}
+	for i, c := range clauses {
+		s.addClause().prepare(s.lists[i], &s.r.fields[c.Field], lens[c.Field], q.Norms[c.Field], c.Weight, c.Repeat)
+	}
+	return nil
+}
+
+// addClause gives one more clause, of a search before where there is one.
+func (s *search) addClause() *clause {
+	n := len(s.clauses)
+	if n < cap(s.clauses) {
+		s.clauses = s.clauses[:n+1]
+	} else {
+		s.clauses = append(s.clauses, nil)
+	}
+	if s.clauses[n] == nil {
+		s.clauses[n] = new(clause)
+	}
+	return s.clauses[n]
+}
+
+// load reads the lists of the requests and the lengths of their fields, in one round.
+func (s *search) load() (lens map[int][]byte, err error) {
+	lens = make(map[int][]byte, 1)
+	lists := s.lists[:len(s.requests)]
+	if s.r.resident {
+		if err := s.r.openLists(s.ctx, s.requests, lists); err != nil {
+			return nil, err
+		}
+	} else {
+		g, ctx := errgroup.WithContext(s.ctx)
+		g.Go(func() error { return s.r.openLists(ctx, s.requests, lists) })
+		g.Go(func() error { _, err := s.r.section(ctx, lengthsSection); return err })
+		if err := g.Wait(); err != nil {
+			return nil, err
+		}
+	}
+	for _, q := range s.requests {
+		if lens[q.field] == nil {
+			if lens[q.field], err = s.r.Lengths(s.ctx, q.field); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return lens, nil
+}
+
+// prepare makes a clause ready. Rows of a list that a segment with right checksums has are below the number of lengths.
+func (c *clause) prepare(l *list, f *fieldReader, lens []byte, inv *[256]float32, weight float32, repeat int) {
+	c.list, c.lens, c.inv, c.weight, c.repeat, c.next = l, lens, inv, weight, float64(repeat), 0
+	c.ratio, c.maxFreq = f.ratio(inv), f.MaxFreq
+	c.table = nil
+	if c.small = l.lasts == nil; c.small {
+		for i, r := range l.row[:l.count] {
+			c.scores[i] = c.score(l.freq[i], r)
+		}
+		return
+	}
+	c.table = tableOf(weight, inv, f.MaxLength)
+}
+
+// ratio is by how much inv is greater than at the build, over the lengths that there are.
+func (f *fieldReader) ratio(inv *[256]float32) float64 {
+	most := 0.0
+	for b := 1; b <= int(f.MaxLength); b++ {
+		most = max(most, float64(inv[b])/float64(f.norms[b]))
+	}
+	if math.IsNaN(most) || math.IsInf(most, 0) {
+		return math.MaxFloat32
+	}
+	return most
+}
+
+// tableOf computes the scores of low frequencies.
+func tableOf(weight float32, inv *[256]float32, longest byte) *scoreTable {
+	t := new(scoreTable)
+	for f := range t {
+		for b := 0; b <= int(longest); b++ {
+			t[f][b] = scoreOf(weight, float32(f+1), inv[b])
+		}
+	}
+	return t
+}
+
+// shortest is how many postings a search without the filter would look at.
+func (s *search) shortest(all bool) int64 {
+	n := s.clauses[0].list.term.DocFreq
+	for _, c := range s.clauses[1:] {
+		if all {
+			n = min(n, c.list.term.DocFreq)
+		} else {
+			n += c.list.term.DocFreq
+		}
+	}
+	return n
+}
+
+// byFilter looks at each row of a small filter.
+func (s *search) byFilter(all bool) error {
+	need := s.need
+	if all {
+		need = 0
+		for _, c := range s.clauses {
+			need += int(c.repeat)
+		}
+	}
+	live := slices.Clone(s.clauses)
+	for n, r := range s.filter.list {
+		if n%256 == 0 {
+			if err := canceled(s.ctx); err != nil {
+				return err
+			}
+		}
+		found, sum := 0, 0.0
+		for _, c := range live {
+			freq, err := c.at(r)
+			if err != nil {
+				return err
+			}
+			if freq > 0 {
+				found += int(c.repeat)
+				sum += float64(c.score(freq, r)) * c.repeat
+			} else if all {
+				break
+			}
+		}
+		if found >= need {
+			s.c.Hits++
+			s.c.Top.Offer(s.part, r, float32(sum))
+		}
+	}
+	return nil
+}
+
+// at is how often the term stands in a row; 0 where it does not. Rows ascend from call to call.
+func (c *clause) at(r uint32) (uint32, error) {
+	l := c.list
+	ok, err := l.seek(r)
+	if !ok {
+		return 0, err
+	}
+	i, ok, err := l.index(r)
+	if !ok {
+		return 0, err
+	}
+	return l.freqAt(i), nil
+}
+
+// single searches one clause. Blocks that cannot hold a better row are not decoded.
+func (s *search) single() error {
+	c := s.clauses[0]
+	l := c.list
+	counted := s.filter == nil
+	if counted {
+		s.c.Hits += l.term.DocFreq
+	}
+	for i := 0; i < l.n; i++ {
+		if i%256 == 0 {
+			if err := canceled(s.ctx); err != nil {
+				return err
+			}
+		}
+		bound := s.c.Top.Bound(s.part)
+		if counted || !s.c.counting() {
+			if !c.small && float32(c.bound(l.worthOf(i))) <= bound || c.small && s.c.Top.K() == 0 {
+				s.c.Lower = s.c.Lower || !counted
+				continue
+			}
+		}
+		if !c.small {
+			if err := l.load(i); err != nil {
+				return err
+			}
+			if err := l.decodeRows(); err != nil {
+				return err
+			}
+			l.decodeFreqs()
+		}
+		for j, r := range l.row[:l.count] {
+			if s.filter != nil {
+				if !s.filter.has(r) {
+					continue
+				}
+				s.c.Hits++
+			}
+			score := c.score(l.freq[j], r)
+			if c.repeat != 1 {
+				score = float32(float64(score) * c.repeat)
+			}
+			if score > bound {
+				s.c.Top.Offer(s.part, r, score)
+				bound = s.c.Top.Bound(s.part)
+			}
+		}
+	}
+	return nil
+}
