@@ -111,7 +111,7 @@ func (o *Options) Set(name, value string) error {
 		}
 		o.Operator = value
 	case "minimum_should_match":
-		if _, err := minimumShouldMatch(1, value); err != nil {
+		if _, err := MinimumShouldMatch(1, value); err != nil {
 			return err
 		}
 		o.MinimumShouldMatch = value
@@ -179,16 +179,16 @@ func (o Options) Query(text string) (*analysis.Analyzer, Query, similarity.Param
 		return nil, Query{}, p, err
 	}
 	if o.MinimumShouldMatch != "" && !q.All && q.clauses() > 1 {
-		if q.Min, err = minimumShouldMatch(q.clauses(), o.MinimumShouldMatch); err != nil {
+		if q.Min, err = MinimumShouldMatch(q.clauses(), o.MinimumShouldMatch); err != nil {
 			return nil, Query{}, p, err
 		}
 	}
 	return a, q, p, nil
 }
 
-// minimumShouldMatch is how many of n clauses a specification asks for. It follows Elasticsearch 7's
+// MinimumShouldMatch is how many of n clauses a specification asks for. It follows Elasticsearch 7's
 // Queries.calculateMinShouldMatch, and like it may ask for more than n.
-func minimumShouldMatch(n int, spec string) (int, error) {
+func MinimumShouldMatch(n int, spec string) (int, error) {
 	spec = strings.TrimSpace(spec)
 	if !strings.Contains(spec, "<") {
 		return simpleMinimum(n, spec)

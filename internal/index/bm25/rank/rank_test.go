@@ -1,0 +1,390 @@
+package rank_test
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/overlakedb/overlake/internal/analysis"
+	"github.com/overlakedb/overlake/internal/index/bm25/memory"
+	"github.com/overlakedb/overlake/internal/index/bm25/primitive"
+	"github.com/overlakedb/overlake/internal/index/bm25/query"
+	"github.com/overlakedb/overlake/internal/index/bm25/rank"
+	"github.com/overlakedb/overlake/internal/index/bm25/similarity"
+	"github.com/overlakedb/overlake/internal/row"
+	"github.com/overlakedb/overlake/internal/testenv"
+)
+
+func find(t testing.TB, name string) *analysis.Analyzer {
+	t.Helper()
+	a, err := analysis.Find(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return a
+}
+
+// world is rows in three fields, and the ways to ask them.
+type world struct {
+	schema *query.Schema
+	fields []rank.Field
+	params []similarity.Params
+	rows   [][]string
+	number primitive.Number
+}
+
+var vocabulary = []string{"fox", "foxes", "fax", "box", "dog", "dogs", "dig", "the", "of", "quick", "quack", "brown", "lazy", "jump", "jumps", "a", "ab", "abc", "ox", "é"}
+
+func newWorld(t testing.TB, rng *rand.Rand, n int) *world {
+	w := &world{}
+	other := similarity.Params{K1: 0.9, B: 0.4}
+	w.schema = &query.Schema{Fields: []query.Field{
+		{Name: "title", Analyzer: find(t, "standard")}, {Name: "body", Analyzer: find(t, "standard")}, {Name: "note", Analyzer: find(t, "english")},
+	}}
+	w.fields = []rank.Field{{Name: "title"}, {Name: "body", Params: &other}, {Name: "note"}}
+	w.params = []similarity.Params{similarity.DefaultParams, other, similarity.DefaultParams}
+	text := func(most int) string {
+		var b strings.Builder
+		for range rng.IntN(most + 1) {
+			// Words at the front of the list are frequent.
+			b.WriteString(vocabulary[rng.IntN(1+rng.IntN(len(vocabulary)))] + " ")
+		}
+		return b.String()
+	}
+	for range n {
+		w.rows = append(w.rows, []string{text(4), text(60), text(12)})
+	}
+	values := make([]float64, n)
+	for i := range values {
+		values[i] = float64(rng.IntN(50)) / 4
+	}
+	w.number = func(field string, row int64) (float64, bool) {
+		switch field {
+		case "price":
+			return values[row], true
+		case "rare":
+			return values[row], row%3 == 0
+		}
+		return 0, false
+	}
+	return w
+}
+
+// segments splits the rows into sources.
+func (w *world) segments(t testing.TB, n int, keep func() func(int, []byte) bool) []rank.Segment {
+	t.Helper()
+	var out []rank.Segment
+	for i := range n {
+		from, to := i*len(w.rows)/n, (i+1)*len(w.rows)/n
+		o := memory.Options{Positions: true}
+		if keep != nil {
+			o.Keep = keep()
+		}
+		for _, f := range w.schema.Fields {
+			o.Analyzers = append(o.Analyzers, f.Analyzer)
+		}
+		b := memory.NewBuilder(o)
+		for _, r := range w.rows[from:to] {
+			if err := b.Add(r...); err != nil {
+				t.Fatal(err)
+			}
+		}
+		out = append(out, rank.Segment{Source: b.Source(), Base: int64(from)})
+	}
+	return out
+}
+
+// trees makes random queries.
+type trees struct {
+	*rand.Rand
+	w *world
+}
+
+func (r trees) word() string { return vocabulary[r.IntN(len(vocabulary))] }
+
+func (r trees) text(most int) string {
+	var out []string
+	for range 1 + r.IntN(most) {
+		out = append(out, r.word())
+	}
+	return strings.Join(out, " ")
+}
+
+// distinct words, for phrases that may be moved.
+func (r trees) distinct(n int) string {
+	p := r.Perm(len(vocabulary))[:n]
+	var out []string
+	for _, i := range p {
+		out = append(out, vocabulary[i])
+	}
+	return strings.Join(out, " ")
+}
+
+func (r trees) field() string { return []string{"title", "body", "note"}[r.IntN(3)] }
+
+func (r trees) plain() string { return []string{"title", "body"}[r.IntN(2)] }
+
+func (r trees) options() query.MatchOptions {
+	o := query.MatchOptions{All: r.IntN(3) == 0, ZeroTerms: query.ZeroTerms(r.IntN(2))}
+	if r.IntN(3) == 0 {
+		o.MinimumShouldMatch = []string{"2", "-1", "50%", "2<-25%", "9", "1"}[r.IntN(6)]
+	}
+	if r.IntN(5) == 0 {
+		z := r.fuzziness()
+		o.Fuzziness = &z
+	}
+	return o
+}
+
+func (r trees) fuzziness() query.Fuzziness {
+	z := query.Fuzziness{PrefixLength: r.IntN(2), MaxExpansions: 1 + r.IntN(6), NoTranspositions: r.IntN(3) == 0}
+	if r.IntN(2) == 0 {
+		z.Fixed, z.Edits = true, r.IntN(3)
+	}
+	return z
+}
+
+func (r trees) factor() float32 { return []float32{0, 0.3, 1, 1.7, 2, 13}[r.IntN(6)] }
+
+func (r trees) boosts(fields []string) []query.FieldBoost {
+	var out []query.FieldBoost
+	for _, f := range fields {
+		out = append(out, query.FieldBoost{Name: f, Boost: []float32{1, 1, 2.5, 0.7}[r.IntN(4)]})
+	}
+	return out
+}
+
+func (r trees) nodes(depth, most int) []query.Node {
+	var out []query.Node
+	for range r.IntN(most + 1) {
+		out = append(out, r.tree(depth))
+	}
+	return out
+}
+
+func (r trees) tree(depth int) query.Node {
+	if depth == 0 {
+		switch r.IntN(13) {
+		case 0:
+			return query.Term{Field: r.plain(), Text: r.word()}
+		case 1:
+			return query.Terms{Field: r.plain(), Texts: strings.Fields(r.text(4))}
+		case 2:
+			return query.Phrase{Field: r.field(), Text: r.text(3)}
+		case 3:
+			return query.Phrase{Field: r.plain(), Text: r.distinct(2 + r.IntN(2)), Slop: 1 + r.IntN(6)}
+		case 4:
+			w := r.word()
+			return query.PhrasePrefix{Field: r.plain(), Text: r.word() + " " + w[:1], MaxExpansions: 1 + r.IntN(5)}
+		case 5:
+			return query.BoolPrefix{Field: r.plain(), Text: r.text(3), Options: r.options()}
+		case 6:
+			w := r.word()
+			return query.Prefix{Field: r.plain(), Text: w[:r.IntN(len(w))]}
+		case 7:
+			return query.Wildcard{Field: r.plain(), Pattern: []string{"f*", "*x", "?o?", "*", "d*s", "j?mp*"}[r.IntN(6)]}
+		case 8:
+			return query.Regexp{Field: r.plain(), Pattern: []string{"fo.*", "(dog|dig)s?", "[a-c]+", "q.{3}k", "nothing"}[r.IntN(5)]}
+		case 9:
+			return query.Fuzzy{Field: r.plain(), Text: r.word(), Fuzziness: r.fuzziness()}
+		case 10:
+			a, b := r.word(), r.word()
+			n := query.Range{Field: r.plain(), From: &a, To: &b, ExcludeFrom: r.IntN(2) == 0, ExcludeTo: r.IntN(2) == 0}
+			if r.IntN(4) == 0 {
+				n.To = nil
+			}
+			return n
+		case 11:
+			return []query.Node{query.Exists{Field: r.field()}, query.MatchAll{}, query.MatchNone{}}[r.IntN(3)]
+		default:
+			return query.Match{Field: r.field(), Text: r.text(4), Options: r.options()}
+		}
+	}
+	switch r.IntN(10) {
+	case 0:
+		return query.Boost{Node: r.tree(depth - 1), Factor: r.factor()}
+	case 1:
+		return query.ConstantScore{Node: r.tree(depth - 1)}
+	case 2:
+		return query.DisMax{Nodes: append(r.nodes(depth-1, 2), r.tree(depth-1)), TieBreaker: []float32{0, 0.3, 1}[r.IntN(3)]}
+	case 3:
+		kind := query.MultiTypes[r.IntN(len(query.MultiTypes))]
+		m := query.MultiMatch{Fields: r.boosts([]string{"title", "body"}), Text: r.text(3), Type: kind, Options: r.options(), MaxExpansions: 1 + r.IntN(5)}
+		if r.IntN(2) == 0 {
+			m.Fields = r.boosts([]string{"title", "body", "note"})
+		}
+		if kind == query.CrossFields || kind == query.PhraseFields || kind == query.PhrasePrefixField {
+			m.Options.Fuzziness = nil
+			m.Options.ZeroTerms = query.ZeroNone
+		}
+		if r.IntN(3) == 0 {
+			tie := float32(0.4)
+			m.TieBreaker = &tie
+		}
+		return m
+	case 4:
+		f := query.FunctionScore{Query: r.tree(depth - 1), ScoreMode: append(primitive.ScoreModes, "")[r.IntN(7)], BoostMode: append(primitive.BoostModes, "")[r.IntN(7)]}
+		for range r.IntN(4) {
+			var x query.RowFunction
+			if r.IntN(2) == 0 {
+				x.Filter = r.tree(0)
+			}
+			if r.IntN(3) > 0 {
+				weight := float32(r.IntN(4)) / 2
+				x.Weight = &weight
+			}
+			missing := 2.0
+			switch r.IntN(4) {
+			case 0:
+				x.Score = primitive.FieldValue{Field: "price", Factor: 1.2, Modifier: []primitive.Modifier{"", "log1p", "sqrt", "square", "ln2p"}[r.IntN(5)]}
+			case 1:
+				x.Score = primitive.FieldValue{Field: "rare", Missing: &missing, Modifier: "log2p"}
+			case 2:
+				x.Score = primitive.Decay{Kind: []primitive.DecayKind{primitive.Gauss, primitive.Exp, primitive.Linear}[r.IntN(3)], Field: "rare", Origin: 5, Scale: 2, Offset: 1}
+			case 3:
+				x.Score = primitive.Random{Seed: int64(r.IntN(5))}
+			}
+			f.Functions = append(f.Functions, x)
+		}
+		if r.IntN(3) == 0 {
+			limit := float32(1.5)
+			f.MaxBoost = &limit
+		}
+		if r.IntN(3) == 0 {
+			least := float32(r.IntN(4)) / 2
+			f.MinScore = &least
+		}
+		return f
+	case 5:
+		return query.MoreLikeThis{Fields: []string{"body", "title"}, Like: []string{r.text(20), r.text(20)}, Unlike: []string{r.word()},
+			Options: query.LikeOptions{MaxQueryTerms: 1 + r.IntN(6), MinTermFreq: 1 + r.IntN(3), MinDocFreq: 1 + r.IntN(5), BoostTerms: float32(r.IntN(2)), MinimumShouldMatch: "30%"}}
+	case 6:
+		return query.Not{Node: r.tree(depth - 1)}
+	default:
+		b := query.Bool{Must: r.nodes(depth-1, 2), Filter: r.nodes(depth-1, 1), Should: r.nodes(depth-1, 4), MustNot: r.nodes(0, 1)}
+		if r.IntN(2) == 0 {
+			b.Must = nil
+		}
+		if r.IntN(3) == 0 {
+			b.MinimumShouldMatch = []string{"1", "2", "-1", "60%"}[r.IntN(4)]
+		}
+		return b
+	}
+}
+
+// TestRandomTrees compares every form of query, over rows in 1, 3 and 8 sources, with the oracle: rows, scores to the last
+// bit, order, totals and explanations.
+func TestRandomTrees(t *testing.T) {
+	rounds := 25
+	if testenv.Deep() {
+		rounds = 2000
+	}
+	for seed := range rounds {
+		rng := rand.New(rand.NewPCG(uint64(seed), 7))
+		w := newWorld(t, rng, 1+rng.IntN(80))
+		o := newOracle(t, w.schema.Fields, w.params, w.rows, w.number)
+		split := map[int][]rank.Segment{}
+		for _, n := range []int{1, 3, 8} {
+			split[n] = w.segments(t, n, nil)
+		}
+		for i := range 30 {
+			tree := trees{rng, w}.tree(rng.IntN(4))
+			name := fmt.Sprintf("seed %d, query %d, %#v", seed, i, tree)
+			filter := row.NewBitmap()
+			for r := range w.rows {
+				if rng.IntN(3) > 0 {
+					filter.Add(int64(r))
+				}
+			}
+			if rng.IntN(2) == 0 {
+				filter = nil
+			}
+			want := wanted(o, tree, filter)
+			node, err := query.Lower(tree, w.schema)
+			if err != nil {
+				t.Fatalf("%s: %v", name, err)
+			}
+			for _, n := range []int{1, 3, 8} {
+				check(t, fmt.Sprintf("%s in %d", name, n), w, node, split[n], filter, want)
+			}
+			if i%6 == 0 {
+				plan, err := rank.NewPlan(node, w.fields)
+				if err != nil {
+					t.Fatal(err)
+				}
+				check(t, name+" over needed terms", w, node, w.segments(t, 3, plan.Keep), filter, want)
+			}
+		}
+	}
+}
+
+// wanted asks the oracle for all rows.
+func wanted(o *oracle, tree query.Node, filter *row.Bitmap) []rank.Hit {
+	p := o.plan(tree)
+	var want []rank.Hit
+	for d := range o.docs {
+		if filter != nil && !filter.Contains(int64(d)) {
+			continue
+		}
+		if s, ok := p.eval(d, 1); ok {
+			want = append(want, rank.Hit{Row: int64(d), Score: s})
+		}
+	}
+	slices.SortFunc(want, rank.Hit.Compare)
+	return want
+}
+
+func check(t *testing.T, name string, w *world, node primitive.Node, segments []rank.Segment, filter *row.Bitmap, want []rank.Hit) {
+	t.Helper()
+	ctx := context.Background()
+	segments = slices.Clone(segments)
+	if filter != nil {
+		for i := range segments {
+			segments[i].Filter = filter.Part(segments[i].Base, int64(segments[i].Source.Rows()))
+		}
+	}
+	q, err := rank.Prepare(ctx, node, w.fields, segments)
+	if err != nil {
+		t.Fatalf("%s: %v", name, err)
+	}
+	for _, limit := range []int{len(w.rows), 3} {
+		got, err := q.Search(ctx, segments, rank.Options{Limit: limit, Track: -1, Number: w.number})
+		if err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		if expect := want[:min(limit, len(want))]; !slices.Equal(got.Hits, expect) || got.Total != int64(len(want)) || got.AtLeast {
+			t.Fatalf("%s, %s:\n got %v of %d\nwant %v of %d", name, q.Expansion(), got.Hits, got.Total, expect, len(want))
+		}
+	}
+	for _, track := range []int64{0, 4} {
+		got, err := q.Search(ctx, segments, rank.Options{Limit: 2, Track: track, Number: w.number})
+		if err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		most := int64(len(want)) > track
+		if !slices.Equal(got.Hits, want[:min(2, len(want))]) || got.AtLeast != most || got.Total != min(track, int64(len(want))) {
+			t.Fatalf("%s: tracked to %d: %+v, want %d", name, track, got, len(want))
+		}
+	}
+	score := map[int64]rank.Hit{}
+	for _, h := range want {
+		score[h.Row] = h
+	}
+	for _, s := range segments {
+		for at := range s.Source.Rows() {
+			if at%3 > 0 {
+				continue
+			}
+			e, err := q.Explain(ctx, s, at, rank.Options{Number: w.number})
+			if err != nil {
+				t.Fatalf("%s: %v", name, err)
+			}
+			if h, ok := score[s.Base+int64(at)]; ok != e.Match || h.Score != e.Value {
+				t.Fatalf("%s: row %d scores %v %t, explained as\n%s", name, s.Base+int64(at), h.Score, ok, e)
+			}
+		}
+	}
+}
