@@ -7,7 +7,6 @@ import (
 	"os"
 	"slices"
 	"sort"
-	"strconv"
 	"strings"
 	"time"
 
@@ -15,15 +14,9 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/overlakedb/overlake/internal/checksum"
-	"github.com/overlakedb/overlake/internal/datafile"
 	"github.com/overlakedb/overlake/internal/errs"
-	"github.com/overlakedb/overlake/internal/index/bitmap"
-	"github.com/overlakedb/overlake/internal/index/bloom"
-	"github.com/overlakedb/overlake/internal/index/vector"
-	"github.com/overlakedb/overlake/internal/index/vector/section"
 	"github.com/overlakedb/overlake/internal/lake"
 	"github.com/overlakedb/overlake/internal/objstore"
-	"github.com/overlakedb/overlake/internal/predicate"
 	"github.com/overlakedb/overlake/internal/puffin"
 )
 
@@ -281,17 +274,6 @@ func (b *build) covered(v *Version, m *missingFile, d int) bool {
 }
 
 // maker is a builder of one artifact.
-type maker struct {
-	def     int
-	columns []int // positions in the batches that are read
-	add     func(ctx context.Context, first int64, columns []arrow.Array) error
-	finish  func(ctx context.Context, w io.Writer, rows int64) (nulls, distinct int64, err error)
-	fits    func() error // nil: always
-	close   func() error
-	kind    string // of the blob
-	align   int64  // the blob begins at a multiple of it; 0: anywhere
-}
-
 // artifacts reads the files of a group and writes an artifact for each index that misses them.
 func (b *build) artifacts(ctx context.Context, bu *bundle, g []missingFile) error {
 	var names []string
@@ -368,79 +350,6 @@ func (b *build) artifacts(ctx context.Context, bu *bundle, g []missingFile) erro
 		}
 	}
 	return nil
-}
-
-// maker prepares the builder of an index over so many rows, among several that are built at once.
-func (b *build) maker(d, at int, rows int64, names *[]string) (*maker, error) {
-	def := &b.defs[d]
-	m := &maker{def: d, kind: bitmap.BlobType}
-	kinds := make([]predicate.KeyKind, len(def.Columns))
-	for i, id := range def.Columns {
-		f := b.schema.Field(slices.IndexFunc(b.schema.Fields(), func(f arrow.Field) bool { return datafile.FieldID(f) == id }))
-		kinds[i] = predicate.KindOf(f.Type)
-		col := slices.Index(*names, f.Name)
-		if col < 0 {
-			col = len(*names)
-			*names = append(*names, f.Name)
-		}
-		m.columns = append(m.columns, col)
-	}
-	memory := b.o.set.opts.Memory / int64(at)
-	if OfVectors(def.Kind) {
-		f := b.schema.Field(slices.IndexFunc(b.schema.Fields(), func(f arrow.Field) bool { return datafile.FieldID(f) == def.Columns[0] }))
-		form, _ := FormOf(f)
-		x, err := vector.NewBuilder(vector.Options{Kind: vector.Kind(def.Kind), Form: form, Params: def.Params, Dim: dimensions(f), Rows: rows, Memory: b.o.set.vectorMemory / int64(at),
-			Spill: func() (vector.SpillFile, error) { return b.o.spill() },
-			Progress: func(done, total int64) {
-				b.report.VectorsDone, b.report.Vectors = done, total
-				b.tell()
-			}})
-		if err != nil {
-			return nil, err
-		}
-		m.add = func(ctx context.Context, first int64, columns []arrow.Array) error {
-			return x.Add(ctx, first, columns[0])
-		}
-		m.finish = func(ctx context.Context, w io.Writer, rows int64) (nulls, distinct int64, err error) {
-			s, err := x.Finish(ctx, w, rows)
-			return s.Nulls, s.Vectors, err
-		}
-		m.kind, m.align = vector.BlobType, section.Align
-		m.fits, m.close = x.Fits, x.Close
-		return m, nil
-	}
-	if def.Kind == Bloom {
-		fpr := DefaultFPR
-		if v, ok := def.Params["fpr"]; ok {
-			fpr, _ = strconv.ParseFloat(v, 64)
-		}
-		x, err := bloom.NewBuilder(fpr, kinds[0], memory)
-		if err != nil {
-			return nil, err
-		}
-		m.add = func(ctx context.Context, _ int64, columns []arrow.Array) error { return x.Add(columns[0]) }
-		m.finish = func(ctx context.Context, w io.Writer, rows int64) (nulls, distinct int64, err error) {
-			s, err := x.Finish(w, rows)
-			return s.Nulls, s.Distinct, err
-		}
-		m.kind = bloom.BlobType
-		m.fits = x.Fits
-		m.close = func() error { return nil }
-		return m, nil
-	}
-	x, err := bitmap.NewBuilder(bitmap.BuildOptions{Columns: kinds, Memory: memory, Spill: func() (bitmap.SpillFile, error) { return b.o.spill() }})
-	if err != nil {
-		return nil, err
-	}
-	m.add = func(ctx context.Context, first int64, columns []arrow.Array) error {
-		return x.Add(ctx, first, columns...)
-	}
-	m.finish = func(ctx context.Context, w io.Writer, rows int64) (nulls, distinct int64, err error) {
-		s, err := x.Finish(ctx, w, rows)
-		return s.Nulls, s.Distinct, err
-	}
-	m.close = x.Close
-	return m, nil
 }
 
 // file feeds one data file, deleted rows included: an artifact is valid whatever is deleted later.

@@ -12,6 +12,7 @@ import (
 	"github.com/overlakedb/overlake/internal/datafile"
 	"github.com/overlakedb/overlake/internal/declared"
 	"github.com/overlakedb/overlake/internal/errs"
+	"github.com/overlakedb/overlake/internal/index/bm25"
 	"github.com/overlakedb/overlake/internal/index/vector"
 	"github.com/overlakedb/overlake/internal/predicate"
 )
@@ -24,7 +25,7 @@ const (
 
 // Kinds lists all kinds.
 func Kinds() []string {
-	out := []string{Bitmap, Bloom}
+	out := []string{Bitmap, Bloom, Text}
 	for _, k := range vector.Kinds {
 		out = append(out, string(k))
 	}
@@ -32,7 +33,9 @@ func Kinds() []string {
 }
 
 // IsKind tells whether there is a kind of the name.
-func IsKind(name string) bool { return name == Bitmap || name == Bloom || OfVectors(name) }
+func IsKind(name string) bool {
+	return name == Bitmap || name == Bloom || name == Text || OfVectors(name)
+}
 
 // OfVectors tells whether a kind finds the vectors that are nearest to one.
 func OfVectors(kind string) bool { return vector.IsKind(kind) }
@@ -67,6 +70,12 @@ func indexable(kind string, f arrow.Field, metric string) error {
 		}
 		return errs.With(errs.Newf(errs.Unsupported, "overlay.define", "an index of kind %s cannot be over column %s", kind, f.Name),
 			errs.Hint("it takes a column of type vector(n), halfvec(n), bit(n) or sparsevec(n), or a list of FLOAT"))
+	}
+	if kind == Text {
+		if !declares && bm25.HoldsTexts(f.Type) {
+			return nil
+		}
+		return errs.With(errs.Newf(errs.Unsupported, "overlay.define", "a %s index cannot be over column %s", kind, f.Name), errs.Hint("it takes columns of type TEXT"))
 	}
 	if declares { // its values are not those that queries compare
 		return errs.With(errs.Newf(errs.Unsupported, "overlay.define", "a %s index cannot be over column %s of type %s", kind, f.Name, is), errs.Hint("%s", vectorHint(f)))
@@ -152,6 +161,9 @@ func checkParam(kind, name, value string) (string, string, error) {
 	if OfVectors(kind) {
 		return vector.CheckParam(vector.Kind(kind), name, value)
 	}
+	if kind == Text {
+		return checkTextParam(name, value)
+	}
 	known := "it takes none"
 	if kind == Bloom {
 		known = "it takes fpr"
@@ -163,6 +175,9 @@ func checkParam(kind, name, value string) (string, string, error) {
 func buildParams(d *Definition) map[string]string {
 	if OfVectors(d.Kind) {
 		return vector.BuildParams(d.Params)
+	}
+	if d.Kind == Text {
+		return textBuildParams(d.Params)
 	}
 	return d.Params
 }
@@ -193,6 +208,11 @@ func fingerprint(d *Definition, sc *arrow.Schema) (string, bool) {
 				return "", false
 			}
 			name = form.String()
+		} else if d.Kind == Text {
+			if !bm25.HoldsTexts(typ) {
+				return "", false
+			}
+			name = "text"
 		} else if predicate.KindOf(typ) == predicate.NoKeys {
 			return "", false
 		}

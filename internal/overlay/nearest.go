@@ -10,13 +10,13 @@ import (
 	"github.com/overlakedb/overlake/internal/lake"
 )
 
-// Part is an artifact of an index of vectors with the files of a plan that it covers.
-type Part struct {
+// covering is an artifact with the files of a plan that it covers.
+type covering struct {
 	Files []PartFile // in the order of their rows in the artifact
 
 	index *Index
 	a     *Artifact
-	r     *vector.Reader
+	r     *reader
 }
 
 // PartFile is one file of a part.
@@ -27,24 +27,21 @@ type PartFile struct {
 }
 
 // Rows is how many rows the artifact has, also of files that the plan lacks.
-func (p *Part) Rows() int64 { return p.a.Rows }
+func (p *covering) Rows() int64 { return p.a.Rows }
 
 // Whole tells whether the files of the plan are all that the artifact covers.
-func (p *Part) Whole() bool { return len(p.Files) == len(p.a.Files) && p.covered() == p.a.Rows }
+func (p *covering) Whole() bool { return len(p.Files) == len(p.a.Files) && p.covered() == p.a.Rows }
 
-func (p *Part) covered() (n int64) {
+func (p *covering) covered() (n int64) {
 	for _, f := range p.Files {
 		n += f.Rows
 	}
 	return n
 }
 
-// Exact tells whether the distances of hits are those of the vectors, not estimates.
-func (p *Part) Exact() bool { return p.r.Exact() }
-
-// Parts opens the artifacts of an index of vectors that cover files of a plan, and gives the places of the files that none
-// covers. An error means that the query is at its end.
-func (x *Index) Parts(ctx context.Context, plan *lake.Plan) (parts []*Part, rest []int, err error) {
+// coverings opens the artifacts of an index that cover files of a plan, and gives the places of the files that none covers,
+// or only one that is not as it should be. An error means that the query is at its end.
+func (x *Index) coverings(ctx context.Context, plan *lake.Plan, fits func(r *reader) bool) (parts []*covering, rest []int, err error) {
 	at := map[*Artifact]int{}
 	for i := range plan.Files {
 		f := &plan.Files[i]
@@ -65,9 +62,9 @@ func (x *Index) Parts(ctx context.Context, plan *lake.Plan) (parts []*Part, rest
 					return nil, nil, err
 				}
 			}
-			if r != nil && err == nil && r.vector != nil {
+			if r != nil && err == nil && fits(r) {
 				k = len(parts)
-				parts = append(parts, &Part{index: x, a: a, r: r.vector})
+				parts = append(parts, &covering{index: x, a: a, r: r})
 			}
 			at[a] = k
 		}
@@ -81,6 +78,25 @@ func (x *Index) Parts(ctx context.Context, plan *lake.Plan) (parts []*Part, rest
 		slices.SortFunc(p.Files, func(a, b PartFile) int { return cmp.Compare(a.Base, b.Base) })
 	}
 	return parts, rest, nil
+}
+
+// Part is an artifact of an index of vectors with the files of a plan that it covers.
+type Part struct {
+	covering
+	r *vector.Reader
+}
+
+// Exact tells whether the distances of hits are those of the vectors, not estimates.
+func (p *Part) Exact() bool { return p.r.Exact() }
+
+// Parts opens the artifacts of an index of vectors that cover files of a plan, and gives the places of the files that none
+// covers. An error means that the query is at its end.
+func (x *Index) Parts(ctx context.Context, plan *lake.Plan) (parts []*Part, rest []int, err error) {
+	all, rest, err := x.coverings(ctx, plan, func(r *reader) bool { return r.vector != nil })
+	for _, c := range all {
+		parts = append(parts, &Part{covering: *c, r: c.r.vector})
+	}
+	return parts, rest, err
 }
 
 // Search finds the rows of the artifact that are nearest to a vector. ok is false when the index cannot tell: its artifact

@@ -10,6 +10,7 @@ import (
 	"github.com/overlakedb/overlake/internal/errs"
 	"github.com/overlakedb/overlake/internal/index/bitmap"
 	"github.com/overlakedb/overlake/internal/index/bloom"
+	"github.com/overlakedb/overlake/internal/index/bm25/segment"
 	"github.com/overlakedb/overlake/internal/index/vector"
 	"github.com/overlakedb/overlake/internal/objstore"
 )
@@ -85,6 +86,10 @@ func (c *readers) read(ctx context.Context, a *Artifact) (*reader, int64, error)
 	case vector.BlobType:
 		if r.vector, err = vector.Open(ctx, src, a.Length); err == nil {
 			size, rows, sum = r.vector.Memory(), r.vector.Stats().Rows, r.vector.Sum()
+		}
+	case segment.BlobType:
+		if r.text, err = segment.Open(ctx, src, a.Length, segment.OpenOptions{}); err == nil {
+			size, rows, sum = r.text.Memory(), int64(r.text.Rows()), r.text.Sum()
 		}
 	default:
 		err = errs.New(errs.Unsupported, "overlay.open", "the artifact is of a kind that this version does not know", errs.On(a.Type))

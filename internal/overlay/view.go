@@ -9,6 +9,7 @@ import (
 	"github.com/overlakedb/overlake/internal/errs"
 	"github.com/overlakedb/overlake/internal/index/bitmap"
 	"github.com/overlakedb/overlake/internal/index/bloom"
+	"github.com/overlakedb/overlake/internal/index/bm25/segment"
 	"github.com/overlakedb/overlake/internal/index/vector"
 	"github.com/overlakedb/overlake/internal/lake"
 	"github.com/overlakedb/overlake/internal/predicate"
@@ -345,6 +346,7 @@ type reader struct {
 	bitmap *bitmap.Reader
 	bloom  *bloom.Filter
 	vector *vector.Reader
+	text   *segment.Reader
 	rows   int64
 }
 

@@ -244,7 +244,7 @@ func rank(x *overlay.Index) int {
 }
 
 func (c *chooser) allowed(x *overlay.Index) bool {
-	return !overlay.OfVectors(x.Kind) && (c.opts.Only == "" || c.opts.Only == x.Name)
+	return !overlay.OfVectors(x.Kind) && x.Kind != overlay.Text && (c.opts.Only == "" || c.opts.Only == x.Name)
 }
 
 // maxTuples bounds the ranges that IN lists over several columns multiply to.

@@ -142,7 +142,7 @@ func (n *notes) worker(count *counting) textWorker {
 			log = binary.AppendUvarint(log[:0], uint64(b.first))
 			last := b.first
 			for i := range b.texts.Len() {
-				text, ok := b.texts.at(i)
+				text, ok := b.texts.At(i)
 				if !ok {
 					continue
 				}
@@ -315,7 +315,7 @@ func (s *scoring) worker() textWorker {
 	return textWorker{
 		batch: func(b textBatch) error {
 			for i := range b.texts.Len() {
-				text, ok := b.texts.at(i)
+				text, ok := b.texts.At(i)
 				if !ok {
 					continue
 				}

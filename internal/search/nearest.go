@@ -205,7 +205,7 @@ func (n *Nearest) search(ctx context.Context, plan *lake.Plan, parts []*overlay.
 	g.SetLimit(askParallel)
 	one := func(ctx context.Context, i int) (err error) {
 		p := params
-		p.Allowed, p.AllowedCount = allowed(parts[i], plan, r.Allowed)
+		p.Allowed, p.AllowedCount = allowed(parts[i].Files, parts[i].Rows(), parts[i].Whole(), plan, r.Allowed)
 		results[i], told[i], err = parts[i].Search(ctx, r.Query, p)
 		return err
 	}
@@ -228,12 +228,8 @@ func (n *Nearest) search(ctx context.Context, plan *lake.Plan, parts []*overlay.
 		n.Work.Add(res.Work)
 		short, near = short || res.Short, max(near, res.Near)
 		place := func(pos int64, d float64) fileHit {
-			files := parts[i].Files
-			at, found := slices.BinarySearchFunc(files, pos, func(f overlay.PartFile, pos int64) int { return cmp.Compare(f.Base, pos) })
-			if !found {
-				at--
-			}
-			return fileHit{files[at].File, pos - files[at].Base, d}
+			file, at := placeOf(parts[i].Files, pos)
+			return fileHit{file, at, d}
 		}
 		for _, h := range res.Hits {
 			hits = append(hits, place(h.Pos, h.Distance))
@@ -252,20 +248,30 @@ func (n *Nearest) search(ctx context.Context, plan *lake.Plan, parts []*overlay.
 	return hits, also, near, short, true, nil
 }
 
-// allowed are the rows of a part that may be hits, as bits by position in its artifact; nil means all.
-func allowed(p *overlay.Part, plan *lake.Plan, sets []*row.Bitmap) (words []uint64, count int64) {
-	all := sets == nil && p.Whole()
-	for _, f := range p.Files {
+// placeOf is the file that holds a row of an artifact, by its place in the plan, and the row's place in it.
+func placeOf(files []overlay.PartFile, pos int64) (file int, at int64) {
+	i, found := slices.BinarySearchFunc(files, pos, func(f overlay.PartFile, pos int64) int { return cmp.Compare(f.Base, pos) })
+	if !found {
+		i--
+	}
+	return files[i].File, pos - files[i].Base
+}
+
+// allowed are the rows of an artifact that may be hits, as bits by position; nil means all. files are those of the plan that it
+// covers, whole tells whether it covers no others.
+func allowed(files []overlay.PartFile, rows int64, whole bool, plan *lake.Plan, sets []*row.Bitmap) (words []uint64, count int64) {
+	all := sets == nil && whole
+	for _, f := range files {
 		all = all && plan.Files[f.File].Deletes.Len() == 0
 	}
 	if all {
 		return nil, 0
 	}
-	if len(p.Files) == 1 && p.Files[0].Base == 0 && sets != nil {
-		words = sets[p.Files[0].File].Words(p.Rows())
+	if len(files) == 1 && files[0].Base == 0 && sets != nil {
+		words = sets[files[0].File].Words(rows)
 	} else {
-		words = make([]uint64, (p.Rows()+63)/64)
-		for _, f := range p.Files {
+		words = make([]uint64, (rows+63)/64)
+		for _, f := range files {
 			if sets != nil {
 				for pos := range sets[f.File].All() {
 					if at := f.Base + pos; pos < f.Rows {

@@ -344,7 +344,7 @@ func (k *counting) worker() textWorker {
 		batch: func(b textBatch) error {
 			n.begin(b.file)
 			for i := range b.texts.Len() {
-				text, ok := b.texts.at(i)
+				text, ok := b.texts.At(i)
 				if !ok {
 					continue
 				}

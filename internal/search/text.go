@@ -19,14 +19,13 @@ package search
 
 import (
 	"context"
-	"fmt"
 	"runtime"
 
-	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/arrow-go/v18/arrow/array"
 	"golang.org/x/sync/errgroup"
 
 	"github.com/overlakedb/overlake/internal/errs"
+	"github.com/overlakedb/overlake/internal/index/bm25"
 )
 
 // TextFile is one data file's text column: all its rows in order, deleted ones included.
@@ -44,34 +43,7 @@ type TextFile struct {
 type textBatch struct {
 	file  int
 	first int64
-	texts texts
-}
-
-// texts is a column of strings.
-type texts struct {
-	arrow.Array
-	value func(i int) string
-}
-
-func (t texts) at(i int) (string, bool) {
-	if t.IsNull(i) {
-		return "", false
-	}
-	return t.value(i), true
-}
-
-func textsOf(a arrow.Array) (texts, error) {
-	switch x := a.(type) {
-	case array.StringLike:
-		return texts{a, x.Value}, nil
-	case *array.Dictionary:
-		if values, ok := x.Dictionary().(array.StringLike); ok {
-			return texts{a, func(i int) string { return values.Value(x.GetValueIndex(i)) }}, nil
-		}
-	case *array.Null:
-		return texts{a, func(int) string { return "" }}, nil
-	}
-	return texts{}, errs.New(errs.Invalid, "search.text", fmt.Sprintf("text search needs a column of strings, not %s", a.DataType()))
+	texts bm25.Texts
 }
 
 // textWorker takes batches, one at a time, in any order of files; done is called after the last.
@@ -141,7 +113,7 @@ func readTexts(ctx context.Context, f TextFile, file int, queue chan<- textBatch
 		if rec.NumCols() == 0 {
 			return errs.New(errs.Internal, "search.text", "a batch without a column", errs.On(f.Key))
 		}
-		t, err := textsOf(rec.Column(0))
+		t, err := bm25.TextsOf(rec.Column(0))
 		if err != nil {
 			return err
 		}

@@ -43,6 +43,11 @@ func NewScorer(a *analysis.Analyzer, q Query, st Stats, p similarity.Params) *Sc
 // Query is the query.
 func (s *Scorer) Query() *Query { return &s.q }
 
+// Clauses are what the terms of the query weigh: w of the similarity, how often the score of each is added, and inv.
+func (s *Scorer) Clauses() (weights []float32, repeat []int, inv *[256]float32) {
+	return s.weights, s.repeat, &s.inv
+}
+
 // count fills the frequencies of the query's terms and returns the length of the text.
 func (s *Scorer) count(text string, st *State) (length int) {
 	if cap(st.freqs) < len(s.q.Terms) {

@@ -3,6 +3,7 @@ package segment
 import (
 	"context"
 	"math"
+	"math/bits"
 	"slices"
 	"sync"
 
@@ -62,6 +63,24 @@ func NewFilter(b *row.Bitmap, rows uint32) *Filter {
 				break
 			}
 			f.list = append(f.list, uint32(p))
+		}
+	}
+	return f
+}
+
+// FilterOf makes a filter of a dense bit array of a segment with so many rows, as row.Bitmap.Words gives one. The words are
+// kept.
+func FilterOf(words []uint64, rows uint32) *Filter {
+	f := &Filter{words: words}
+	for _, w := range words {
+		f.count += int64(bits.OnesCount64(w))
+	}
+	if f.count*sparseRows <= int64(rows) {
+		f.list = make([]uint32, 0, f.count)
+		for i, w := range words {
+			for ; w != 0; w &= w - 1 {
+				f.list = append(f.list, uint32(i<<6+bits.TrailingZeros64(w)))
+			}
 		}
 	}
 	return f

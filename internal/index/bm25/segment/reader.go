@@ -210,6 +210,16 @@ func (r *Reader) Stats(field int) posting.Stats {
 	return r.fields[field].stats().Stats
 }
 
+// Memory is about how many bytes a reader holds: the first-term indexes, and the lengths of rows once they were asked for.
+func (r *Reader) Memory() int64 {
+	n := int64(r.head.Rows)*int64(len(r.fields)) + 4096
+	for i := range r.fields {
+		f := &r.fields[i]
+		n += int64(len(f.names)) + 4*int64(len(f.starts)) + 8*int64(len(f.blocks)) + 2048
+	}
+	return n
+}
+
 // Sum is the CRC-32C of the artifact.
 func (r *Reader) Sum() uint32 { return r.file.Sum() }
 

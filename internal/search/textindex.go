@@ -1,0 +1,364 @@
+package search
+
+import (
+	"context"
+	"math"
+	"slices"
+
+	"github.com/overlakedb/overlake/internal/analysis"
+	"github.com/overlakedb/overlake/internal/errs"
+	"github.com/overlakedb/overlake/internal/index/bm25"
+	"github.com/overlakedb/overlake/internal/index/bm25/best"
+	"github.com/overlakedb/overlake/internal/index/bm25/posting"
+	"github.com/overlakedb/overlake/internal/index/bm25/segment"
+	"github.com/overlakedb/overlake/internal/lake"
+	"github.com/overlakedb/overlake/internal/overlay"
+	"github.com/overlakedb/overlake/internal/row"
+)
+
+// Texts by index. An index of texts answers three questions about a query: what its terms weigh, which rows are best, and
+// which rows match. The files that it does not cover are read as ever; the engine scores and filters the rows that it gets.
+
+// TextQuery asks about one column of texts.
+type TextQuery struct {
+	Field    int // the column, by id
+	Analyzer *analysis.Analyzer
+	Query    bm25.Query
+	Only     string // name of the index to use; "" means any
+}
+
+// index is the first index of texts that is over the column and makes terms as the query does; nil when there is none.
+func (r *TextQuery) index(view *overlay.View) (*overlay.Index, int) {
+	if view == nil {
+		return nil, 0
+	}
+	for _, x := range view.Indexes() {
+		a := x.Analyzer()
+		if f := x.Field(r.Field); a != nil && f >= 0 && a.Fingerprint() == r.Analyzer.Fingerprint() && (r.Only == "" || r.Only == x.Name) {
+			return x, f
+		}
+	}
+	return nil, 0
+}
+
+// terms are the query's, as a dictionary has them.
+func (r *TextQuery) terms() [][]byte {
+	out := make([][]byte, len(r.Query.Terms))
+	for i, t := range r.Query.Terms {
+		out[i] = []byte(t)
+	}
+	return out
+}
+
+// TextStats collects what BM25 needs to know of a query over all rows of a plan's files: from the index where it covers them,
+// from the texts elsewhere. files are those of the plan, in its order.
+func TextStats(ctx context.Context, cache *TextCache, plan *lake.Plan, view *overlay.View, files []TextFile, r TextQuery) (bm25.Stats, error) {
+	stats := bm25.Stats{DocFreq: map[string]int64{}}
+	rest := files
+	if x, field := r.index(view); x != nil {
+		parts, left, err := x.TextParts(ctx, plan)
+		if err != nil {
+			return stats, err
+		}
+		for _, p := range parts {
+			// An artifact counts the rows of all its files, also of those that the table has no more.
+			ok := p.Whole()
+			if ok {
+				terms, err := p.Reader.Lookup(ctx, field, r.terms())
+				if ok = err == nil; ok {
+					st := p.Reader.Stats(field)
+					stats.Docs += st.Docs
+					stats.SumTotalTermFreq += st.SumTotalTermFreq
+					for i, t := range terms {
+						stats.DocFreq[r.Query.Terms[i]] += t.DocFreq
+					}
+				} else if err := p.Damaged(ctx, err); err != nil {
+					return stats, err
+				}
+			}
+			for _, f := range p.Files {
+				if !ok {
+					left = append(left, f.File)
+				}
+			}
+		}
+		slices.Sort(left)
+		rest = make([]TextFile, len(left))
+		for i, f := range left {
+			rest[i] = files[f]
+		}
+	}
+	if len(rest) > 0 {
+		flat, err := cache.Collect(ctx, rest, r.Analyzer, r.Query)
+		if err != nil {
+			return stats, err
+		}
+		stats.Merge(flat)
+	}
+	return stats, nil
+}
+
+// TextRequest asks for the rows that are best for a query.
+type TextRequest struct {
+	TextQuery
+	Scorer  *bm25.Scorer // of the query, under the statistics of the whole table
+	K       int
+	Ties    bool // all rows with the score of the last are wanted, because they are ordered by something else
+	Matches bool // fewer than K rows are enough, if no other matches: a row that does not is not wanted
+	// Allowed are the live rows of each file of the plan that may be hits, by the place of the file; nil: all live rows.
+	Allowed []*row.Bitmap
+}
+
+// TextHits is what an index says of a request.
+type TextHits struct {
+	Access *Access
+	Index  string
+	Parts  int // artifacts searched
+}
+
+// FindTexts asks the index of a column for the best rows. ok is false when it cannot tell, or a scan is as good.
+func FindTexts(ctx context.Context, plan *lake.Plan, view *overlay.View, r TextRequest) (hits *TextHits, ok bool, err error) {
+	x, field := r.index(view)
+	if x == nil || r.K < 1 || r.K > kMost || len(plan.Files) == 0 {
+		return nil, false, nil
+	}
+	parts, rest, err := x.TextParts(ctx, plan)
+	if err != nil || len(parts) == 0 {
+		return nil, false, err
+	}
+	rows := int64(0)
+	for _, p := range parts {
+		for _, f := range p.Files {
+			rows += f.Rows
+		}
+	}
+	if r.K > manyHits && float64(r.K) > hitShare*float64(rows) {
+		return nil, false, nil
+	}
+	filters := make([]*segment.Filter, len(parts))
+	for i, p := range parts {
+		if words, _ := allowed(p.Files, p.Rows(), p.Whole(), plan, r.Allowed); words != nil {
+			filters[i] = segment.FilterOf(words, p.Reader.Rows())
+		}
+	}
+	for k := r.K; ; k *= 8 {
+		if r.Ties {
+			k = max(k, r.K+tieRows)
+		}
+		top := best.New(k)
+		c := &segment.Collector{Top: top}
+		for i, p := range parts {
+			if err := searchPart(ctx, p, field, &r, filters[i], uint32(i), c); err != nil {
+				return nil, false, p.Damaged(ctx, err)
+			}
+		}
+		found := top.Hits()
+		if len(found) < r.K && !r.Matches {
+			return nil, false, nil // rows that do not match are wanted too
+		}
+		n := min(len(found), r.K)
+		if r.Ties && n == r.K {
+			for n < len(found) && found[n].Score == found[r.K-1].Score {
+				n++
+			}
+			if n == len(found) && len(found) == k {
+				if k > tieMost {
+					return nil, false, nil // who is first among so many is not for the index to say
+				}
+				continue
+			}
+		}
+		list := make([]fileHit, n)
+		for i, h := range found[:n] {
+			file, at := placeOf(parts[h.File].Files, h.Pos)
+			list[i] = fileHit{File: file, Pos: at}
+		}
+		return &TextHits{Access: access(plan, x.Name, list, nil, rest), Index: x.Name, Parts: len(parts)}, true, nil
+	}
+}
+
+// searchPart offers the rows of one artifact.
+func searchPart(ctx context.Context, p *overlay.TextPart, field int, r *TextRequest, filter *segment.Filter, part uint32, c *segment.Collector) error {
+	terms, err := p.Reader.Lookup(ctx, field, r.terms())
+	if err != nil {
+		return err
+	}
+	weights, repeat, inv := r.Scorer.Clauses()
+	q := segment.Query{All: r.Query.All, MinMatch: r.Query.Min, Norms: make([]*[256]float32, field+1)}
+	q.Norms[field] = inv
+	for i, t := range terms {
+		// A repeated term is one clause of that weight where no minimum is set, yet counts as often as it stands in the query.
+		q.Clauses = append(q.Clauses, segment.Clause{Field: field, Term: t, Weight: weights[i], Repeat: repeat[i]})
+	}
+	return p.Reader.Best(ctx, &q, filter, part, c)
+}
+
+// Prices of texts, as in decision 0004.
+const (
+	textMatch = 4_000.0 // to analyze a text of some thirty words, in nanoseconds
+	textMost  = 0.5     // of the rows of a table, as the sum over the terms: more are not worth naming
+)
+
+// TextMatches gives, for each file of a plan that the index covers, the rows that may match a query: all that do, and where a
+// minimum number of terms must match, others as well. Files that it does not speak of have nil. used is the name of the index,
+// "" when none can tell.
+func TextMatches(ctx context.Context, plan *lake.Plan, view *overlay.View, r TextQuery) (sets []*row.Bitmap, used string, err error) {
+	x, field := r.index(view)
+	if x == nil {
+		return nil, "", nil
+	}
+	parts, _, err := x.TextParts(ctx, plan)
+	if err != nil {
+		return nil, "", err
+	}
+	sets = make([]*row.Bitmap, len(plan.Files))
+	for _, p := range parts {
+		set, err := matching(ctx, p.Reader, field, &r)
+		if err != nil {
+			if err := p.Damaged(ctx, err); err != nil {
+				return nil, "", err
+			}
+			continue
+		}
+		if set == nil {
+			continue
+		}
+		used = x.Name
+		for _, f := range p.Files {
+			sets[f.File] = set.Part(f.Base, f.Rows)
+		}
+	}
+	return sets, used, nil
+}
+
+// matching are the rows of a segment that may match; nil when there are too many to be worth naming.
+func matching(ctx context.Context, s *segment.Reader, field int, r *TextQuery) (*row.Bitmap, error) {
+	terms, err := s.Lookup(ctx, field, r.terms())
+	if err != nil {
+		return nil, err
+	}
+	if len(terms) == 0 {
+		return row.NewBitmap(), nil
+	}
+	slices.SortStableFunc(terms, func(a, b posting.Term) int { return int(max(min(a.DocFreq-b.DocFreq, 1), -1)) })
+	asked := terms
+	if !r.Query.All {
+		sum := int64(0)
+		for _, t := range terms {
+			sum += t.DocFreq
+		}
+		if float64(sum) > textMost*float64(s.Rows()) {
+			return nil, nil
+		}
+	} else if float64(terms[0].DocFreq) > textMost*float64(s.Rows()) {
+		return nil, nil
+	}
+	var out *row.Bitmap
+	for i, t := range asked {
+		if r.Query.All && t.DocFreq == 0 {
+			return row.NewBitmap(), nil
+		}
+		if r.Query.All && i > 0 && (out.Len() <= enoughRows || float64(t.DocFreq) > textMost*float64(s.Rows())) {
+			break // what is left is small enough, or this term would hardly cut it
+		}
+		if t.DocFreq == 0 {
+			continue
+		}
+		c, err := s.Postings(ctx, field, t, false)
+		if err != nil {
+			return nil, err
+		}
+		set := row.NewBitmap()
+		var chunk []int64
+		for at := c.Next(); at != posting.End; at = c.Next() {
+			if chunk = append(chunk, int64(at)); len(chunk) == 4096 {
+				set.AddMany(chunk)
+				chunk = chunk[:0]
+				if ctx.Err() != nil {
+					return nil, errs.Wrap(errs.Canceled, "search.text", ctx.Err())
+				}
+			}
+		}
+		if err := c.Err(); err != nil {
+			return nil, err
+		}
+		set.AddMany(chunk)
+		switch {
+		case out == nil:
+			out = set
+		case r.Query.All:
+			out.And(set)
+		default:
+			out.Or(set)
+		}
+	}
+	if out == nil {
+		out = row.NewBitmap()
+	}
+	return out, nil
+}
+
+// Narrow leaves of an access the rows that may match texts, and takes files that are scanned to those of which rows are
+// fetched, where that is cheaper: a scan has to analyze every text. columns is how many columns are wanted.
+func (a *Access) Narrow(plan *lake.Plan, sets []*row.Bitmap, index string, columns int) {
+	if columns <= 0 {
+		columns = plan.Schema.NumFields()
+	}
+	a.Rows = 0
+	fetch := a.Fetch[:0:0]
+	for _, f := range a.Fetch {
+		if set := sets[f.File]; set != nil {
+			f.Rows = f.Rows.Clone()
+			f.Rows.And(set)
+		}
+		if f.Rows.Len() == 0 {
+			a.Pruned++
+			continue
+		}
+		fetch = append(fetch, f)
+	}
+	scan := a.Scan[:0:0]
+	for _, i := range a.Scan {
+		f, set := &plan.Files[i], sets[i]
+		if set == nil {
+			scan = append(scan, i)
+			continue
+		}
+		set = set.Clone()
+		set.AndNot(f.Deletes)
+		pages := 0
+		for range set.Blocks(pageRows) {
+			pages++
+		}
+		n, c := float64(set.Len()), float64(columns)
+		price := fetchFile + c*(float64(pages)*pageRows*fetchValue+n*fetchPick) + n*textMatch
+		switch {
+		case n == 0:
+			a.Pruned++
+		case price < float64(f.Rows)*(c*scanValue+textMatch):
+			fetch = append(fetch, lake.FileRows{File: i, Rows: set})
+		default:
+			scan = append(scan, i)
+			continue
+		}
+		a.Covered++
+		delete(a.Runs, i)
+	}
+	slices.SortFunc(fetch, func(x, y lake.FileRows) int { return x.File - y.File })
+	a.Fetch, a.Scan = fetch, scan
+	for _, f := range fetch {
+		a.Rows += f.Rows.Len()
+	}
+	if !slices.Contains(a.Used, index) {
+		a.Used = append(a.Used, index)
+		slices.Sort(a.Used)
+	}
+	if left := math.MaxInt; len(a.Why) > 0 { // reasons are of files that are scanned
+		left = len(scan)
+		for i := range a.Why {
+			a.Why[i].Files = min(a.Why[i].Files, left)
+			left -= a.Why[i].Files
+		}
+		a.Why = slices.DeleteFunc(a.Why, func(r Reason) bool { return r.Files == 0 })
+	}
+}
