@@ -12,6 +12,7 @@ import (
 	"github.com/overlakedb/overlake/internal/index/vector"
 	"github.com/overlakedb/overlake/internal/lake"
 	"github.com/overlakedb/overlake/internal/search"
+	"github.com/overlakedb/overlake/internal/sql/tree"
 )
 
 // The plainest search needs no engine: SELECT of columns of one table and their distance, ORDER BY the distance, LIMIT,
@@ -35,18 +36,18 @@ func plainType(f arrow.Field) bool {
 // directly answers the statement, if it is as plain as that; otherwise it leaves it to the engine.
 func (r *resolver) directly(n node, s *source, sc *scope, plan *lake.Plan, nq *nearestQuery, a *search.Access) error {
 	q := r.q
-	if !q.plain || q.asked > 0 || n[rootKey] == nil || len(sc.sources) != 1 || sc.outer != nil || len(list(child(n, "cte_map"), "map")) > 0 || nq.ties || nq.bounded || nq.query.Form != vector.Dense || len(a.Scan) > 0 {
+	if !q.plain || q.asked > 0 || n[rootKey] == nil || len(sc.sources) != 1 || sc.outer != nil || len(tree.List(tree.Child(n, "cte_map"), "map")) > 0 || nq.ties || nq.bounded || nq.query.Form != vector.Dense || len(a.Scan) > 0 {
 		return nil
 	}
 	p := &pusher{q: q, s: s, sc: sc}
 	var columns []int // of the plan's schema; -1: the distance
 	var fields []arrow.Field
-	for _, item := range list(n, "select_list") {
+	for _, item := range tree.List(n, "select_list") {
 		x, _ := item.(node)
-		heading := str(x, "alias")
+		heading := tree.Str(x, "alias")
 		if name, ok := p.column(x); ok {
 			at := slices.IndexFunc(plan.Schema.Fields(), func(f arrow.Field) bool { return f.Name == name })
-			names := list(x, "column_names")
+			names := tree.List(x, "column_names")
 			if last, _ := names[len(names)-1].(string); heading == "" && last == name {
 				heading = name
 			}
@@ -101,9 +102,9 @@ func (r *resolver) directly(n node, s *source, sc *scope, plan *lake.Plan, nq *n
 
 // sameDistance tells whether an expression is the distance by which rows are ranked, and not its square.
 func (q *statement) sameDistance(e node, nq *nearestQuery, p *pusher) bool {
-	args := list(e, "children")
-	name := strings.ToLower(str(e, "function_name"))
-	if metric, ok := distances[name]; !ok || metric != nq.metric || len(args) != 2 || str(e, "class") != "FUNCTION" || strings.Contains(name, "squared") {
+	args := tree.List(e, "children")
+	name := strings.ToLower(tree.Str(e, "function_name"))
+	if metric, ok := distances[name]; !ok || metric != nq.metric || len(args) != 2 || tree.Str(e, "class") != "FUNCTION" || strings.Contains(name, "squared") {
 		return false
 	}
 	for i := range 2 {

@@ -21,6 +21,7 @@ import (
 	"github.com/overlakedb/overlake/internal/sql/coltype"
 	"github.com/overlakedb/overlake/internal/sql/lex"
 	"github.com/overlakedb/overlake/internal/sql/macro"
+	"github.com/overlakedb/overlake/internal/sql/tree"
 	"github.com/overlakedb/overlake/internal/vec"
 	"github.com/overlakedb/overlake/internal/vec/pgvector"
 )
@@ -74,11 +75,11 @@ func (r *resolver) nearest(n node, s *source, sc *scope) (string, error) {
 	}
 	exact, filtered, notNull := true, len(sc.sources) > 1, false
 	p := &pusher{q: q, s: s, sc: sc}
-	for _, c := range conjuncts(child(n, "where_clause")) {
+	for _, c := range tree.Conjuncts(tree.Child(n, "where_clause")) {
 		if isEffort(c, &effort) || c == nil {
 			continue
 		}
-		if x := list(c, "children"); str(c, "type") == "OPERATOR_IS_NOT_NULL" && len(x) == 1 {
+		if x := tree.List(c, "children"); tree.Str(c, "type") == "OPERATOR_IS_NOT_NULL" && len(x) == 1 {
 			col, _ := x[0].(node)
 			if f, ok := p.field(col); ok && f.Name == nq.column {
 				notNull = true // has no distance
@@ -169,8 +170,8 @@ func (r *resolver) nearest(n node, s *source, sc *scope) (string, error) {
 
 // bounds tells whether a condition is an upper bound for the distance by which rows are ranked.
 func (q *statement) bounds(c node, nq *nearestQuery, p *pusher) bool {
-	e, bound := child(c, "left"), child(c, "right")
-	switch str(c, "type") {
+	e, bound := tree.Child(c, "left"), tree.Child(c, "right")
+	switch tree.Str(c, "type") {
 	case "COMPARE_LESSTHAN", "COMPARE_LESSTHANOREQUALTO":
 	case "COMPARE_GREATERTHAN", "COMPARE_GREATERTHANOREQUALTO":
 		e, bound = bound, e
@@ -202,9 +203,9 @@ func (r *resolver) within(n node, s *source, sc *scope) (string, error) {
 	if v == nil || err != nil || !slices.ContainsFunc(v.Indexes(), func(x *overlay.Index) bool { return overlay.OfVectors(x.Kind) }) {
 		return "", err
 	}
-	for _, c := range conjuncts(child(n, "where_clause")) {
-		e, bound := child(c, "left"), child(c, "right")
-		switch str(c, "type") {
+	for _, c := range tree.Conjuncts(tree.Child(n, "where_clause")) {
+		e, bound := tree.Child(c, "left"), tree.Child(c, "right")
+		switch tree.Str(c, "type") {
 		case "COMPARE_LESSTHAN", "COMPARE_LESSTHANOREQUALTO":
 		case "COMPARE_GREATERTHAN", "COMPARE_GREATERTHANOREQUALTO":
 			e, bound = bound, e
@@ -212,7 +213,7 @@ func (r *resolver) within(n node, s *source, sc *scope) (string, error) {
 			continue
 		}
 		most, ok := q.floatConstant(bound)
-		if !ok || strings.Contains(str(e, "function_name"), "squared") {
+		if !ok || strings.Contains(tree.Str(e, "function_name"), "squared") {
 			continue
 		}
 		nq, err := r.distanceOf(e, s, sc)
@@ -272,13 +273,13 @@ func conjoin(a, b predicate.Expr) predicate.Expr {
 // nearestOf reads ORDER BY distance LIMIT n of a SELECT that makes one row of each row.
 func (r *resolver) nearestOf(n node, s *source, sc *scope) (*nearestQuery, error) {
 	q := r.q
-	if len(list(n, "group_expressions")) > 0 || len(list(n, "group_sets")) > 0 || str(n, "aggregate_handling") != "STANDARD_HANDLING" || n["having"] != nil || n["qualify"] != nil {
+	if len(tree.List(n, "group_expressions")) > 0 || len(tree.List(n, "group_sets")) > 0 || tree.Str(n, "aggregate_handling") != "STANDARD_HANDLING" || n["having"] != nil || n["qualify"] != nil {
 		return nil, nil
 	}
 	var order, limit node
-	for _, m := range list(n, "modifiers") {
+	for _, m := range tree.List(n, "modifiers") {
 		m, _ := m.(node)
-		switch str(m, "type") {
+		switch tree.Str(m, "type") {
 		case "ORDER_MODIFIER":
 			order = m
 		case "LIMIT_MODIFIER":
@@ -287,23 +288,23 @@ func (r *resolver) nearestOf(n node, s *source, sc *scope) (*nearestQuery, error
 			return nil, nil
 		}
 	}
-	orders := list(order, "orders")
-	if len(orders) == 0 || child(limit, "limit") == nil {
+	orders := tree.List(order, "orders")
+	if len(orders) == 0 || tree.Child(limit, "limit") == nil {
 		return nil, nil
 	}
 	first, _ := orders[0].(node)
-	if str(first, "type") == "DESCENDING" || str(first, "null_order") == "NULLS FIRST" {
+	if tree.Str(first, "type") == "DESCENDING" || tree.Str(first, "null_order") == "NULLS FIRST" {
 		return nil, nil
 	}
-	items := list(n, "select_list")
-	e := child(first, "expression")
-	switch str(e, "class") {
+	items := tree.List(n, "select_list")
+	e := tree.Child(first, "expression")
+	switch tree.Str(e, "class") {
 	case "COLUMN_REF": // by its heading
-		names := list(e, "column_names")
+		names := tree.List(e, "column_names")
 		name, _ := names[len(names)-1].(string)
 		at := slices.IndexFunc(items, func(x any) bool {
 			item, _ := x.(node)
-			return strings.EqualFold(str(item, "alias"), name)
+			return strings.EqualFold(tree.Str(item, "alias"), name)
 		})
 		if at < 0 || len(names) != 1 {
 			return nil, nil
@@ -315,7 +316,7 @@ func (r *resolver) nearestOf(n node, s *source, sc *scope) (*nearestQuery, error
 			return nil, nil
 		}
 		for _, item := range items[:k] {
-			if x, _ := item.(node); str(x, "class") == "STAR" {
+			if x, _ := item.(node); tree.Str(x, "class") == "STAR" {
 				return nil, nil
 			}
 		}
@@ -323,7 +324,7 @@ func (r *resolver) nearestOf(n node, s *source, sc *scope) (*nearestQuery, error
 	}
 	nq := &nearestQuery{ties: len(orders) > 1}
 	for _, key := range []string{"limit", "offset"} {
-		if e := child(limit, key); e != nil {
+		if e := tree.Child(limit, key); e != nil {
 			k, ok := q.constant(e).(int64)
 			if !ok || k < 0 || k > 1<<31 {
 				return nil, nil
@@ -339,7 +340,7 @@ func (r *resolver) nearestOf(n node, s *source, sc *scope) (*nearestQuery, error
 	}
 	for _, o := range orders[1:] {
 		x, _ := o.(node)
-		items = append(slices.Clip(items), child(x, "expression"))
+		items = append(slices.Clip(items), tree.Child(x, "expression"))
 	}
 	for _, item := range items {
 		if x, _ := item.(node); !q.rowByRow(x) {
@@ -357,9 +358,9 @@ func (r *resolver) nearestOf(n node, s *source, sc *scope) (*nearestQuery, error
 // distanceOf reads a distance of a column of the table and a vector that is the same for every row.
 func (r *resolver) distanceOf(e node, s *source, sc *scope) (*nearestQuery, error) {
 	q := r.q
-	metric, ok := distances[strings.ToLower(str(e, "function_name"))]
-	args := list(e, "children")
-	if str(e, "class") != "FUNCTION" || !ok || len(args) != 2 || str(e, "schema") != "" || e["filter"] != nil || e["distinct"] == true {
+	metric, ok := distances[strings.ToLower(tree.Str(e, "function_name"))]
+	args := tree.List(e, "children")
+	if tree.Str(e, "class") != "FUNCTION" || !ok || len(args) != 2 || tree.Str(e, "schema") != "" || e["filter"] != nil || e["distinct"] == true {
 		return nil, nil
 	}
 	nq := &nearestQuery{metric: metric}
@@ -378,7 +379,7 @@ func (r *resolver) distanceOf(e node, s *source, sc *scope) (*nearestQuery, erro
 	}
 	nq.column = field.Name
 	other, _ := args[1-at].(node)
-	typ := str(other, "function_name")
+	typ := tree.Str(other, "function_name")
 	if nq.query, ok = q.queryConstant(form, other); !ok {
 		query, of, err := r.vectorAside(e, 1-at, other, sc, form)
 		if typ = of; query == nil || err != nil {
@@ -386,7 +387,7 @@ func (r *resolver) distanceOf(e node, s *source, sc *scope) (*nearestQuery, erro
 		}
 		nq.query = *query
 	}
-	half := typ == "halfvec" || typ == coltype.CastFunction("halfvec") || strings.HasPrefix(strings.ToLower(str(e, "function_name")), "halfvec_")
+	half := typ == "halfvec" || typ == coltype.CastFunction("halfvec") || strings.HasPrefix(strings.ToLower(tree.Str(e, "function_name")), "halfvec_")
 	d, _ := declared.Of(field)
 	if d.N > 0 && d.N != nq.query.Dim() || half && d.Name != "halfvec" {
 		return nil, nil // the engine tells; or floats become halves, which no index has
@@ -410,16 +411,16 @@ func (q *statement) queryConstant(form vector.Form, n node) (v vector.Query, ok 
 		v.Floats, ok = q.vectorConstant(n)
 		return v, ok
 	}
-	switch str(n, "class") {
+	switch tree.Str(n, "class") {
 	case "CONSTANT", "PARAMETER":
 		if s, is := q.constant(n).(string); is {
 			v, err := vector.ParseQuery(form, s)
 			return v, err == nil
 		}
 	case "CAST":
-		return q.queryConstant(form, child(n, "child"))
+		return q.queryConstant(form, tree.Child(n, "child"))
 	case "FUNCTION":
-		name, args := strings.ToLower(str(n, "function_name")), list(n, "children")
+		name, args := strings.ToLower(tree.Str(n, "function_name")), tree.List(n, "children")
 		if len(args) == 1 && (form == vector.Bits && name == coltype.BitsFunction || form == vector.Sparse && name == coltype.CastFunction("sparsevec")) {
 			x, _ := args[0].(node)
 			return q.queryConstant(form, x)
@@ -430,7 +431,7 @@ func (q *statement) queryConstant(form vector.Form, n node) (v vector.Query, ok 
 
 // vectorConstant is the vector that an expression of constants is.
 func (q *statement) vectorConstant(n node) ([]float32, bool) {
-	switch str(n, "class") {
+	switch tree.Str(n, "class") {
 	case "CONSTANT", "PARAMETER":
 		s, ok := q.constant(n).(string)
 		if !ok {
@@ -439,13 +440,13 @@ func (q *statement) vectorConstant(n node) ([]float32, bool) {
 		v, err := pgvector.Vector.Parse(s, nil)
 		return v, err == nil
 	case "CAST":
-		if !keepsFloats(child(n, "cast_type")) {
+		if !keepsFloats(tree.Child(n, "cast_type")) {
 			return nil, false
 		}
-		return q.vectorConstant(child(n, "child"))
+		return q.vectorConstant(tree.Child(n, "child"))
 	case "FUNCTION":
-		args := list(n, "children")
-		switch strings.ToLower(str(n, "function_name")) {
+		args := tree.List(n, "children")
+		switch strings.ToLower(tree.Str(n, "function_name")) {
 		case coltype.CastFunction("vector"), coltype.CastFunction("halfvec"), coltype.FloatsFunction:
 			if len(args) == 0 || len(args) > 2 {
 				return nil, false
@@ -457,7 +458,7 @@ func (q *statement) vectorConstant(n node) ([]float32, bool) {
 				n, is := q.constant(dim).(int64)
 				ok = is && int(n) == len(v)
 			}
-			if ok && strings.HasSuffix(str(n, "function_name"), "halfvec") {
+			if ok && strings.HasSuffix(tree.Str(n, "function_name"), "halfvec") {
 				for i := range v {
 					v[i] = vec.Half(v[i])
 				}
@@ -481,15 +482,15 @@ func (q *statement) vectorConstant(n node) ([]float32, bool) {
 
 // keepsFloats tells whether a cast to a type leaves the elements of a vector as they are.
 func keepsFloats(typ node) bool {
-	info := child(typ, "type_info")
-	switch str(typ, "id") {
+	info := tree.Child(typ, "type_info")
+	switch tree.Str(typ, "id") {
 	case "VARCHAR":
 		return true
 	case "LIST", "ARRAY":
-		of := str(child(info, "child_type"), "id")
+		of := tree.Str(tree.Child(info, "child_type"), "id")
 		return of == "FLOAT" || of == "DOUBLE"
 	case "UNBOUND": // what a cast to halfvec rounds, the function around it rounds too
-		name := strings.ToLower(str(info, "name"))
+		name := strings.ToLower(tree.Str(info, "name"))
 		return name == "vector" || name == "halfvec"
 	}
 	return false
@@ -497,7 +498,7 @@ func keepsFloats(typ node) bool {
 
 // floatConstant is the number that an expression of constants is, as an element of a vector.
 func (q *statement) floatConstant(n node) (float32, bool) {
-	if args := list(n, "children"); str(n, "class") == "FUNCTION" && str(n, "function_name") == "-" && len(args) == 1 {
+	if args := tree.List(n, "children"); tree.Str(n, "class") == "FUNCTION" && tree.Str(n, "function_name") == "-" && len(args) == 1 {
 		x, _ := args[0].(node)
 		f, ok := q.floatConstant(x)
 		return -f, ok
@@ -516,13 +517,13 @@ func (q *statement) floatConstant(n node) (float32, bool) {
 
 // rowByRow tells whether an expression of a select list makes one value of each row, whatever other rows are.
 func (q *statement) rowByRow(n node) bool {
-	switch str(n, "class") {
+	switch tree.Str(n, "class") {
 	case "SUBQUERY", "CONSTANT", "PARAMETER", "COLUMN_REF":
 		return true
 	case "STAR":
 		return rowByRow(n)
 	case "FUNCTION":
-		if op, _ := n["is_operator"].(bool); !op && !q.scalar(str(n, "function_name")) {
+		if op, _ := n["is_operator"].(bool); !op && !q.scalar(tree.Str(n, "function_name")) {
 			return false
 		}
 	case "CAST", "OPERATOR", "COMPARISON", "CONJUNCTION", "BETWEEN", "CASE":
@@ -615,8 +616,8 @@ func registerEffort(db *engine.DB) error {
 
 // isEffort reads a condition that is none but says how much a search does.
 func isEffort(n node, e *search.Effort) bool {
-	args := list(n, "children")
-	if str(n, "class") != "FUNCTION" || str(n, "function_name") != macro.EffortFunction || len(args) != 1 {
+	args := tree.List(n, "children")
+	if tree.Str(n, "class") != "FUNCTION" || tree.Str(n, "function_name") != macro.EffortFunction || len(args) != 1 {
 		return false
 	}
 	arg, _ := args[0].(node)

@@ -11,6 +11,7 @@ import (
 	"github.com/overlakedb/overlake/internal/index/vector"
 	"github.com/overlakedb/overlake/internal/sql/coltype"
 	"github.com/overlakedb/overlake/internal/sql/lex"
+	"github.com/overlakedb/overlake/internal/sql/tree"
 	"github.com/overlakedb/overlake/internal/vec/pgvector"
 )
 
@@ -21,9 +22,9 @@ import (
 // vectorAside evaluates argument i of a distance, for a column of the form, and gives its type too; nil when it is not of
 // these.
 func (r *resolver) vectorAside(distance node, i int, arg node, sc *scope, form vector.Form) (out *vector.Query, typ string, err error) {
-	switch str(arg, "class") {
+	switch tree.Str(arg, "class") {
 	case "SUBQUERY":
-		if str(arg, "subquery_type") != "SCALAR" {
+		if tree.Str(arg, "subquery_type") != "SCALAR" {
 			return nil, "", nil
 		}
 	case "FUNCTION":
@@ -121,16 +122,16 @@ func (q *statement) constantCall(n node) bool {
 				walk(x, lambda)
 			}
 		case node:
-			switch str(v, "class") {
+			switch tree.Str(v, "class") {
 			case "COLUMN_REF":
-				same = same && lambda && len(list(v, "column_names")) == 1
+				same = same && lambda && len(tree.List(v, "column_names")) == 1
 			case "SUBQUERY", "WINDOW", "STAR":
 				same = false
 			case "LAMBDA":
 				lambda = true
 			case "FUNCTION":
 				op, _ := v["is_operator"].(bool)
-				steady, known := q.stabilityOf(str(v, "function_name"))
+				steady, known := q.stabilityOf(tree.Str(v, "function_name"))
 				same = same && (op || known && steady == ofAll)
 			}
 			for _, x := range v {
@@ -188,8 +189,8 @@ func (q *statement) restless(v any) bool {
 			if v["sample"] != nil {
 				return true
 			}
-			if op, _ := v["is_operator"].(bool); str(v, "class") == "FUNCTION" && !op {
-				if s, known := q.stabilityOf(str(v, "function_name")); known && s == ofEachCall {
+			if op, _ := v["is_operator"].(bool); tree.Str(v, "class") == "FUNCTION" && !op {
+				if s, known := q.stabilityOf(tree.Str(v, "function_name")); known && s == ofEachCall {
 					return true
 				}
 			}
@@ -219,12 +220,12 @@ func wholeRows(v any, s *source, inner bool) bool {
 	case []any:
 		return slices.ContainsFunc(v, func(x any) bool { return wholeRows(x, s, inner) })
 	case node:
-		inner = inner || strings.HasSuffix(str(v, "type"), "_NODE")
-		switch str(v, "class") {
+		inner = inner || tree.IsQuery(v)
+		switch tree.Str(v, "class") {
 		case "STAR":
-			return !inner || strings.EqualFold(str(v, "relation_name"), s.name)
+			return !inner || strings.EqualFold(tree.Str(v, "relation_name"), s.name)
 		case "COLUMN_REF":
-			names := list(v, "column_names")
+			names := tree.List(v, "column_names")
 			name, _ := names[0].(string)
 			if len(names) > 1 || !strings.EqualFold(name, s.name) {
 				return false
@@ -243,7 +244,7 @@ func wholeRows(v any, s *source, inner bool) bool {
 
 // argument is the place of an argument of a distance in the text.
 func (r *resolver) argument(distance node, i int) (lo, hi int, ok bool) {
-	k := r.token(location(distance))
+	k := r.token(tree.Location(distance))
 	if k < 0 {
 		return 0, 0, false
 	}
@@ -294,11 +295,11 @@ func (q *statement) ask(text string, at *places) (rows *engine.Result, done func
 		return nil, nil, canceled(err)
 	}
 	w := &rewriting{original: text, text: text}
-	tree, err := q.s.env.engine.Parse(q.ctx, text)
+	root, err := aside.parse(text)
 	if err != nil {
 		return fail(err)
 	}
-	edits, err := aside.resolve(text, tree)
+	edits, err := aside.resolve(text, root)
 	if err != nil {
 		return fail(err)
 	}
