@@ -374,7 +374,7 @@ func topOf(n node, s *source) (r *search.TopRequest, column string) {
 	}
 	for _, item := range tree.List(n, "select_list") {
 		x, _ := item.(node)
-		if !rowByRow(x) {
+		if !tree.RowByRow(x) {
 			return nil, ""
 		}
 		// A heading goes before a column in ORDER BY.
@@ -394,31 +394,6 @@ func wholeNumber(n node) (int64, bool) {
 	q := &statement{}
 	k, ok := q.constant(n).(int64)
 	return k, ok && k >= 0 && k < 1<<31
-}
-
-// rowByRow tells whether an expression of a select list is known to make one value of each row, whatever other rows are.
-func rowByRow(n node) bool {
-	switch tree.Str(n, "class") {
-	case "COLUMN_REF", "CONSTANT":
-		return true
-	case "STAR":
-		return n["columns"] != true && len(tree.List(n, "replace_list")) == 0 && len(tree.List(n, "rename_list")) == 0 && n["expr"] == nil
-	case "CAST":
-		return rowByRow(tree.Child(n, "child"))
-	case "FUNCTION":
-		op, _ := n["is_operator"].(bool)
-		if !op {
-			return false
-		}
-		for _, c := range tree.List(n, "children") {
-			x, _ := c.(node)
-			if !rowByRow(x) {
-				return false
-			}
-		}
-		return true
-	}
-	return false
 }
 
 // summaryRows fetches the rows that a summary names and repeats them.

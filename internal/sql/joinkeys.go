@@ -316,7 +316,7 @@ func (q *statement) distinct(s *source, column string, other arrow.DataType) (ou
 	}
 	where := c + " IS NOT NULL"
 	if s.filter != nil {
-		if text := predicateSQL(s.filter); text != "" {
+		if text := predicateSQL(s.filter, ""); text != "" {
 			where += " AND " + text
 		}
 	}
@@ -356,12 +356,19 @@ func (q *statement) distinct(s *source, column string, other arrow.DataType) (ou
 	return out, len(out) <= joinKeys, nil
 }
 
-// predicateSQL writes a predicate for the engine; "" for one that cannot be written, which keeps every row.
-func predicateSQL(e predicate.Expr) string {
+// predicateSQL writes a predicate for the engine, over the columns of a table by its name unless that is ""; "" for one that
+// cannot be written, which keeps every row.
+func predicateSQL(e predicate.Expr, table string) string {
+	column := func(name string) string {
+		if table != "" {
+			return lex.QuoteIdent(table) + "." + lex.QuoteIdent(name)
+		}
+		return lex.QuoteIdent(name)
+	}
 	join := func(parts []predicate.Expr, word string, all bool) string {
 		var out []string
 		for _, p := range parts {
-			s := predicateSQL(p)
+			s := predicateSQL(p, table)
 			if s == "" {
 				if all {
 					continue
@@ -381,16 +388,16 @@ func predicateSQL(e predicate.Expr) string {
 	case predicate.Or:
 		return join(e, " OR ", false)
 	case predicate.IsNull:
-		return lex.QuoteIdent(e.Column) + " IS NULL"
+		return column(e.Column) + " IS NULL"
 	case predicate.Not:
 		if x, ok := e.X.(predicate.IsNull); ok {
-			return lex.QuoteIdent(x.Column) + " IS NOT NULL"
+			return column(x.Column) + " IS NOT NULL"
 		}
 	case predicate.StartsWith:
-		return "starts_with(" + lex.QuoteIdent(e.Column) + ", " + lex.QuoteText(e.Prefix) + ")"
+		return "starts_with(" + column(e.Column) + ", " + lex.QuoteText(e.Prefix) + ")"
 	case predicate.Compare:
 		if v := valueSQL(e.Value); v != "" {
-			return lex.QuoteIdent(e.Column) + " " + e.Op.String() + " " + v
+			return column(e.Column) + " " + e.Op.String() + " " + v
 		}
 	case predicate.In:
 		var list []string
@@ -401,7 +408,7 @@ func predicateSQL(e predicate.Expr) string {
 			}
 			list = append(list, v)
 		}
-		return lex.QuoteIdent(e.Column) + " IN (" + strings.Join(list, ", ") + ")"
+		return column(e.Column) + " IN (" + strings.Join(list, ", ") + ")"
 	}
 	return ""
 }

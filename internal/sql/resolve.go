@@ -57,6 +57,7 @@ func (c *ctes) find(name string) (*ctes, bool) {
 
 // scope is the names that an expression can see.
 type scope struct {
+	node    node // the SELECT
 	sources []*source
 	outer   *scope
 	with    *ctes // names in sight
@@ -129,7 +130,7 @@ func (r *resolver) queryNode(n node, with *ctes, outer *scope) error {
 		}
 		return nil
 	}
-	sc := &scope{outer: outer, with: with}
+	sc := &scope{node: n, outer: outer, with: with}
 	defer func() { n[scopeKey] = sc }()
 	outerJoin := false
 	if err := r.from(tree.Child(n, "from_table"), with, sc, &outerJoin); err != nil {

@@ -11,6 +11,7 @@ import (
 	"github.com/overlakedb/overlake/internal/index/vector"
 	"github.com/overlakedb/overlake/internal/sql/coltype"
 	"github.com/overlakedb/overlake/internal/sql/lex"
+	"github.com/overlakedb/overlake/internal/sql/nearest"
 	"github.com/overlakedb/overlake/internal/sql/tree"
 	"github.com/overlakedb/overlake/internal/vec/pgvector"
 )
@@ -21,27 +22,27 @@ import (
 
 // vectorAside evaluates argument i of a distance, for a column of the form, and gives its type too; nil when it is not of
 // these.
-func (r *resolver) vectorAside(distance node, i int, arg node, sc *scope, form vector.Form) (out *vector.Query, typ string, err error) {
+func (r *resolver) vectorAside(distance node, i int, arg node, sc *scope, form vector.Form) (*nearest.Values, error) {
 	switch tree.Str(arg, "class") {
 	case "SUBQUERY":
 		if tree.Str(arg, "subquery_type") != "SCALAR" {
-			return nil, "", nil
+			return nil, nil
 		}
 	case "FUNCTION":
 		if op, _ := arg["is_operator"].(bool); op || !r.q.constantCall(arg) {
-			return nil, "", nil
+			return nil, nil
 		}
 	default:
-		return nil, "", nil
+		return nil, nil
 	}
 	lo, hi, ok := r.argument(distance, i)
 	if !ok {
-		return nil, "", nil
+		return nil, nil
 	}
 	q := r.q
 	with, ok := r.asideWith(lo, sc, r.text[lo:hi])
 	if !ok {
-		return nil, "", nil
+		return nil, nil
 	}
 	value := "x"
 	if form != vector.Dense {
@@ -50,31 +51,31 @@ func (r *resolver) vectorAside(distance node, i int, arg node, sc *scope, form v
 	text := with + "SELECT " + value + ", typeof(x) FROM (SELECT " + r.text[lo:hi] + " AS x)"
 	rows, done, err := q.ask(text, nil)
 	if rows == nil || err != nil {
-		return nil, "", err
+		return nil, err
 	}
 	defer done()
 	if !rows.Next() || rows.Record().NumRows() != 1 {
-		return nil, "", canceled(rows.Err())
+		return nil, canceled(rows.Err())
 	}
 	kind, _ := rows.Record().Column(1).(*array.String)
 	if kind == nil {
-		return nil, "", nil
+		return nil, nil
 	}
-	typ = strings.Clone(kind.Value(0))
-	out, literal := valueAside(rows.Record().Column(0), typ, form)
+	typ := strings.Clone(kind.Value(0))
+	out, literal := valueAside(rows.Record().Column(0), 0, typ, form)
 	if out == nil {
-		return nil, "", nil
+		return nil, nil
 	}
 	r.edits = slices.DeleteFunc(r.edits, func(e lex.Edit) bool { return e.Start >= lo && e.End <= hi })
 	r.edits = append(r.edits, lex.Edit{Start: lo, End: hi, New: literal})
 	q.gone = true
-	return out, typ, nil
+	return &nearest.Values{Queries: []vector.Query{*out}, Type: typ}, nil
 }
 
-// valueAside is the first value of a column as a vector, and a literal of it; nil when its type does not make one of the
+// valueAside is value i of a column as a vector, and a literal of it; nil when its type does not make one of the
 // form. What has no form of floats comes as text.
-func valueAside(value arrow.Array, typ string, form vector.Form) (*vector.Query, string) {
-	if value.IsNull(0) {
+func valueAside(value arrow.Array, i int, typ string, form vector.Form) (*vector.Query, string) {
+	if value.IsNull(i) {
 		return nil, ""
 	}
 	if form == vector.Dense && (typ == "vector" || typ == "halfvec") {
@@ -86,7 +87,7 @@ func valueAside(value arrow.Array, typ string, form vector.Form) (*vector.Query,
 		if !ok || values.NullN() > 0 {
 			return nil, ""
 		}
-		from, to := list.ValueOffsets(0)
+		from, to := list.ValueOffsets(i)
 		q := vector.DenseQuery(slices.Clone(values.Float32Values()[from:to]))
 		return &q, coltype.CastFunction(typ) + "(CAST(" + lex.QuoteText(pgvector.Format(q.Floats)) + " AS " + typ + "))"
 	}
@@ -94,7 +95,7 @@ func valueAside(value arrow.Array, typ string, form vector.Form) (*vector.Query,
 	if !ok {
 		return nil, ""
 	}
-	literal := lex.QuoteText(s.Value(0))
+	literal := lex.QuoteText(s.Value(i))
 	switch {
 	case typ == "VARCHAR":
 	case typ == "BIT" && form == vector.Bits:
@@ -104,7 +105,7 @@ func valueAside(value arrow.Array, typ string, form vector.Form) (*vector.Query,
 	default:
 		return nil, ""
 	}
-	q, err := vector.ParseQuery(form, strings.Clone(s.Value(0)))
+	q, err := vector.ParseQuery(form, strings.Clone(s.Value(i)))
 	if err != nil {
 		return nil, ""
 	}

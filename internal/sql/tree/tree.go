@@ -87,6 +87,31 @@ func Mentioned(n Node) (names map[string]bool, all bool) {
 	return names, all
 }
 
+// RowByRow tells whether an expression of a select list is known to make one value of each row, whatever other rows are.
+func RowByRow(n Node) bool {
+	switch Str(n, "class") {
+	case "COLUMN_REF", "CONSTANT":
+		return true
+	case "STAR":
+		return n["columns"] != true && len(List(n, "replace_list")) == 0 && len(List(n, "rename_list")) == 0 && n["expr"] == nil
+	case "CAST":
+		return RowByRow(Child(n, "child"))
+	case "FUNCTION":
+		op, _ := n["is_operator"].(bool)
+		if !op {
+			return false
+		}
+		for _, c := range List(n, "children") {
+			x, _ := c.(Node)
+			if !RowByRow(x) {
+				return false
+			}
+		}
+		return true
+	}
+	return false
+}
+
 // Decode reads a tree.
 func Decode(text string) (Node, error) {
 	dec := json.NewDecoder(strings.NewReader(finite(text)))
