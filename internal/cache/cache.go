@@ -7,29 +7,48 @@ package cache
 import (
 	"container/list"
 	"sync"
+	"unsafe"
 )
 
-// LRU is a cache bounded in bytes. It is safe for concurrent use. Two that miss at once both make the value, and the later
-// one stays, which costs work but never a wrong answer.
-type LRU struct {
+// LRU is a cache bounded in bytes, of values by text.
+type LRU = By[string]
+
+// By is a cache bounded in bytes, of values by keys of a type. It is safe for concurrent use. Two that miss at once both make
+// the value, and the later one stays, which costs work but never a wrong answer.
+type By[K comparable] struct {
 	mu    sync.Mutex
 	limit int64
 	used  int64
-	items map[string]*list.Element
+	items map[K]*list.Element
 	order list.List // front: used last
 }
 
-type item struct {
-	key   string
+type item[K comparable] struct {
+	key   K
 	value any
 	size  int64
 }
 
 // New makes a cache of at most limit bytes.
-func New(limit int64) *LRU { return &LRU{limit: limit, items: map[string]*list.Element{}} }
+func New(limit int64) *LRU { return NewBy[string](limit) }
+
+// NewBy is New for keys of another type.
+func NewBy[K comparable](limit int64) *By[K] {
+	return &By[K]{limit: limit, items: map[K]*list.Element{}}
+}
+
+// itemBytes is about what an entry takes besides its value.
+const itemBytes = 128
+
+func sizeOf[K comparable](key K) int64 {
+	if s, ok := any(key).(string); ok {
+		return int64(len(s)) + itemBytes
+	}
+	return int64(unsafe.Sizeof(key)) + itemBytes
+}
 
 // Get gives the value of a key.
-func (c *LRU) Get(key string) (any, bool) {
+func (c *By[K]) Get(key K) (any, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	e, ok := c.items[key]
@@ -37,29 +56,29 @@ func (c *LRU) Get(key string) (any, bool) {
 		return nil, false
 	}
 	c.order.MoveToFront(e)
-	return e.Value.(*item).value, true
+	return e.Value.(*item[K]).value, true
 }
 
 // Put keeps a value of about size bytes, unless it alone would take more than a quarter of the cache.
-func (c *LRU) Put(key string, value any, size int64) {
-	size += int64(len(key)) + 128
+func (c *By[K]) Put(key K, value any, size int64) {
+	size += sizeOf(key)
 	if size > c.limit/4 {
 		return
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if e, ok := c.items[key]; ok {
-		old := e.Value.(*item)
+		old := e.Value.(*item[K])
 		c.used += size - old.size
-		e.Value = &item{key, value, size}
+		e.Value = &item[K]{key, value, size}
 		c.order.MoveToFront(e)
 	} else {
-		c.items[key] = c.order.PushFront(&item{key, value, size})
+		c.items[key] = c.order.PushFront(&item[K]{key, value, size})
 		c.used += size
 	}
 	for c.used > c.limit {
 		last := c.order.Back()
-		gone := last.Value.(*item)
+		gone := last.Value.(*item[K])
 		c.order.Remove(last)
 		delete(c.items, gone.key)
 		c.used -= gone.size
@@ -67,26 +86,26 @@ func (c *LRU) Put(key string, value any, size int64) {
 }
 
 // Delete forgets a key.
-func (c *LRU) Delete(key string) {
+func (c *By[K]) Delete(key K) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if e, ok := c.items[key]; ok {
 		c.order.Remove(e)
 		delete(c.items, key)
-		c.used -= e.Value.(*item).size
+		c.used -= e.Value.(*item[K]).size
 	}
 }
 
 // Clear forgets all keys.
-func (c *LRU) Clear() {
+func (c *By[K]) Clear() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.items, c.used = map[string]*list.Element{}, 0
+	c.items, c.used = map[K]*list.Element{}, 0
 	c.order.Init()
 }
 
 // Bytes is what the values take, as their makers told.
-func (c *LRU) Bytes() int64 {
+func (c *By[K]) Bytes() int64 {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.used

@@ -82,6 +82,7 @@ func (f *File) fetcher(ctx context.Context, positions []int64, cols []int) (*fet
 	}
 	w.s.mem.begin()
 	w.d = desks.Get().(*desk)
+	w.keep(len(w.sorted))
 	w.divide()
 	if err := w.plan(); err != nil {
 		w.d.free()
@@ -121,6 +122,7 @@ type fetcher struct {
 	parts   []groupRows
 	pages   *pretence
 	d       *desk
+	k       keeping
 }
 
 // sort sorts the positions and remembers where each belongs.
@@ -176,7 +178,7 @@ func (w *fetcher) plan() error {
 		for _, c := range w.cols {
 			for i := f.leafAt[c]; i < f.leafAt[c+1]; i++ {
 				k := f.chunks[p.group][i]
-				if k.index == 0 {
+				if k.index == 0 || w.directoryAt(k.index) != nil {
 					continue
 				}
 				heads = append(heads, span{k.index, k.index + k.indexLen})
@@ -223,7 +225,7 @@ func (w *fetcher) plan() error {
 				p.runs[i] = w.pages.pick(p.group, f.leafAt[c], p.places[i][0], p.rows)
 			case ownPages:
 				for k := range p.places[i] {
-					pages = ownSpans(pages, f.chunks[p.group][f.leafAt[c]+k], p.places[i][k], p.rows)
+					pages = w.ownSpans(pages, f.chunks[p.group][f.leafAt[c]+k], p.places[i][k], p.rows)
 				}
 			}
 		}
@@ -254,21 +256,12 @@ func (w *fetcher) mode(group, col int) (fetchMode, [][]place, error) {
 		if k.index == 0 {
 			return scanRows, nil, nil
 		}
-		places, err := w.s.src.places(k, f.groups[group].Rows)
-		if err != nil || len(places) == 0 {
+		lists := f.md.Schema.Column(i).MaxRepetitionLevel() > 0
+		l, err := w.directory(k, f.groups[group].Rows, lists)
+		if err != nil || len(l.places) == 0 || lists && !l.v2 {
 			return scanRows, nil, err
 		}
-		all = append(all, places)
-		if f.md.Schema.Column(i).MaxRepetitionLevel() > 0 {
-			b := make([]byte, min(headBytes, k.end-k.data))
-			n, err := w.s.src.ReadAt(b, k.data)
-			if n < len(b) {
-				return scanRows, nil, err
-			}
-			if h, err := parsePageHeader(b); err != nil || h.kind != dataPageV2 {
-				return scanRows, nil, nil
-			}
-		}
+		all = append(all, l.places)
 	}
 	own := true
 	for i := f.leafAt[col]; i < f.leafAt[col+1]; i++ {
@@ -278,6 +271,29 @@ func (w *fetcher) mode(group, col int) (fetchMode, [][]place, error) {
 		return ownPages, all, nil
 	}
 	return w.libraryMode(col), all, nil
+}
+
+// directory finds the pages of a leaf.
+func (w *fetcher) directory(k chunk, rows int64, lists bool) (*directory, error) {
+	if l := w.directoryAt(k.index); l != nil {
+		return l, nil
+	}
+	l := &directory{}
+	var err error
+	if l.places, err = w.s.src.places(k, rows); err != nil {
+		return nil, err
+	}
+	if lists && len(l.places) > 0 {
+		b := make([]byte, min(headBytes, k.end-k.data))
+		n, err := w.s.src.ReadAt(b, k.data)
+		if n < len(b) {
+			return l, err
+		}
+		h, err := parsePageHeader(b)
+		l.v2 = err == nil && h.kind == dataPageV2
+	}
+	w.keepDirectory(k.index, l)
+	return l, nil
 }
 
 // libraryMode is how the library reads a column whose pages are known.

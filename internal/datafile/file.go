@@ -45,6 +45,8 @@ type File struct {
 	groups []RowGroup
 	chunks [][]chunk
 	starts map[int64]bool // where column chunks begin
+	kept   *Pages         // nil: nothing is kept
+	number uint64         // of the file, there
 }
 
 // RowGroup is a part of a file whose columns lie together.

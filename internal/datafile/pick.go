@@ -8,20 +8,6 @@ import (
 	"github.com/overlakedb/overlake/internal/errs"
 )
 
-// ownSpans adds what is read of a column chunk whose pages are decoded here: the dictionary and the pages of the rows.
-func ownSpans(spans []span, k chunk, places []place, rows []int64) []span {
-	if first := places[0].from; first > k.start {
-		spans = append(spans, span{k.start, first})
-	}
-	for at := 0; at < len(rows); {
-		n := pageOf(places, rows[at])
-		for at++; at < len(rows) && (n+1 == len(places) || rows[at] < places[n+1].row); at++ {
-		}
-		spans = append(spans, places[n].span)
-	}
-	return spans
-}
-
 // pick gives a column of the result from pages that are decoded here. With errPage it gives up.
 func (w *fetcher) pick(i int) (arrow.Array, error) {
 	if w.f.cells[w.f.leafAt[w.cols[i]]].list > 0 {
@@ -133,20 +119,29 @@ func (w *fetcher) eachPage(p *groupRows, i, l int, use func(page *page, rows []i
 		if n+1 < len(places) {
 			end = places[n+1].row
 		}
-		b, err := w.s.src.view(places[n].span)
-		if err != nil {
-			return err
-		}
-		page, err := pages.open(b, end-first)
-		if err != nil {
-			return err
-		}
-		if page.refers() && len(page.values) > 0 && dict == nil {
-			if b, err = w.s.src.view(span{k.start, places[0].from}); err != nil {
+		var page page
+		if kept := w.pageAt(places[n].from); kept != nil {
+			page = *kept
+		} else {
+			b, err := w.s.src.view(places[n].span)
+			if err != nil {
 				return err
 			}
-			if dict, err = pages.dictionary(b, t); err != nil {
+			if page, err = pages.open(b, end-first); err != nil {
 				return err
+			}
+			w.keepPage(places[n].from, &page)
+		}
+		if page.refers() && len(page.values) > 0 && dict == nil {
+			if dict = w.dictionaryAt(k.start); dict == nil {
+				b, err := w.s.src.view(span{k.start, places[0].from})
+				if err != nil {
+					return err
+				}
+				if dict, err = pages.dictionary(b, t); err != nil {
+					return err
+				}
+				w.keepDictionary(k.start, dict)
 			}
 		}
 		if err := w.d.lookup.reset(t, &page, dict); err != nil {

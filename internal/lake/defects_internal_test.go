@@ -411,15 +411,14 @@ func TestDefaultsAsOthersReadThem(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	fresh := *tbl
-	fresh.meta = parsed
+	fresh := &Table{id: tbl.id, meta: parsed, location: tbl.location, io: tbl.io, cat: tbl.cat, reload: tbl.reload, shared: tbl.shared}
 	for _, c := range cases {
 		f, _ := tbl.meta.CurrentSchema().FindFieldByName(c.name)
 		got, err := json.Marshal(f.InitialDefault)
 		if err != nil || string(got) != c.json {
 			t.Errorf("%s is written as %s, want %s", c.name, got, c.json)
 		}
-		for _, tbl := range []*Table{tbl, &fresh} {
+		for _, tbl := range []*Table{tbl, fresh} {
 			if got := ours(t, tbl, c.name); len(got) != 3 || !strings.HasPrefix(got[0], c.text) || got[2] != got[0] {
 				t.Errorf("%s is read as %q, want %q", c.name, got, c.text)
 			}

@@ -19,6 +19,7 @@ package lake
 import (
 	"context"
 	"fmt"
+	"sync/atomic"
 	"time"
 
 	"github.com/apache/arrow-go/v18/arrow"
@@ -28,6 +29,7 @@ import (
 
 	"github.com/overlakedb/overlake/internal/budget"
 	"github.com/overlakedb/overlake/internal/cache"
+	"github.com/overlakedb/overlake/internal/datafile"
 	"github.com/overlakedb/overlake/internal/errs"
 	"github.com/overlakedb/overlake/internal/lake/ident"
 	"github.com/overlakedb/overlake/internal/objstore"
@@ -110,6 +112,7 @@ type Table struct {
 	cat      committer // nil: no way to write
 	reload   func(ctx context.Context) (*Table, error)
 	shared   *shared
+	known    atomic.Pointer[knownSchema] // the current schema, once it was asked for
 }
 
 // committer is the writing half of a catalog.
@@ -122,16 +125,18 @@ type committer interface {
 
 // shared holds the caches of a catalog: what immutable objects say, bounded in bytes.
 type shared struct {
-	manifests *cache.LRU     // manifest lists and manifests, decoded
-	deletes   *cache.LRU     // delete files, decoded, and the positions that equality deletes come to
-	memory    *budget.Budget // of manifests and delete files while they are decoded
+	manifests *cache.LRU      // manifest lists and manifests, decoded
+	deletes   *cache.LRU      // delete files, decoded, and the positions that equality deletes come to
+	pages     *datafile.Pages // of data files that rows were fetched from
+	memory    *budget.Budget  // of manifests and delete files while they are decoded
 }
 
 // The caches of a catalog, in bytes. A data file takes about 1 KB in a manifest, so the first holds the manifests of
-// some 250,000 files.
+// some 250,000 files. The last holds the pages of some thousand rows in no order.
 const (
 	manifestCacheBytes = 256 << 20
 	deleteCacheBytes   = 256 << 20
+	pageCacheBytes     = 128 << 20
 )
 
 // defaultMemory bounds what manifests and delete files take while they are decoded, where no budget is given.
@@ -141,12 +146,13 @@ const defaultMemory = 2 << 30
 type Option func(*shared)
 
 // Memory makes what manifests and delete files take while they are decoded count for a budget, and keeps each cache of
-// the catalog below a quarter of it.
+// the catalog below a quarter of it, that of pages below a sixteenth.
 func Memory(b *budget.Budget) Option {
 	return func(s *shared) {
 		s.memory = b.Child("memory limit", b.Limit())
 		s.manifests = cache.New(min(manifestCacheBytes, b.Limit()/4))
 		s.deletes = cache.New(min(deleteCacheBytes, b.Limit()/4))
+		s.pages = datafile.NewPages(min(pageCacheBytes, b.Limit()/16))
 	}
 }
 
@@ -216,7 +222,7 @@ func (t *Table) ReadOnly() bool { return t.cat == nil }
 
 // Schema is the current schema; see toArrow for the metadata of its fields.
 func (t *Table) Schema() *arrow.Schema {
-	sc, err := t.toArrow(t.meta.CurrentSchema())
+	sc, err := t.toArrow(t.current())
 	if err != nil {
 		return arrow.NewSchema(nil, nil)
 	}
@@ -234,7 +240,7 @@ func (t *Table) SchemaAt(ref Ref) (*arrow.Schema, error) {
 
 func (t *Table) schemaAt(ref Ref) (*iceberg.Schema, error) {
 	if ref.IsZero() {
-		return t.meta.CurrentSchema(), nil
+		return t.current(), nil
 	}
 	snap, err := t.snapshot(ref)
 	if err != nil {
@@ -248,7 +254,7 @@ func (t *Table) schemaAt(ref Ref) (*iceberg.Schema, error) {
 			}
 		}
 	}
-	return t.meta.CurrentSchema(), nil
+	return t.current(), nil
 }
 
 func (t *Table) isBranch(name string) bool {

@@ -157,7 +157,7 @@ func (t *Table) Fetch(ctx context.Context, f *DataFile, columns []string, ref Re
 	return p.assemble(rec.Columns(), len(positions))
 }
 
-// openCached opens a data file whose footer may be known from before.
+// openCached opens a data file whose footer may be known from before, and some of its pages.
 func (t *Table) openCached(ctx context.Context, f *DataFile) (*datafile.File, func(), error) {
 	o, err := f.Store.Open(ctx, f.Name)
 	if err != nil {
@@ -169,7 +169,7 @@ func (t *Table) openCached(ctx context.Context, f *DataFile) (*datafile.File, fu
 		if err != nil {
 			return nil, 0, errs.With(err, errs.On(f.Path))
 		}
-		return df, df.Memory(), sameRows(df, f)
+		return df.Keep(t.shared.pages), df.Memory(), sameRows(df, f)
 	})
 	if err != nil {
 		o.Close()

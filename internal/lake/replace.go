@@ -124,9 +124,8 @@ func (t *Table) reshaped(spec CreateSpec) (*Table, []table.Update, error) {
 	if err != nil {
 		return nil, nil, errs.Wrap(errs.Invalid, "lake.replace", err, errs.On(t.id.String()))
 	}
-	staged := *t
-	staged.meta = meta
-	return &staged, updates, nil
+	staged := &Table{id: t.id, meta: meta, location: t.location, io: t.io, cat: t.cat, reload: t.reload, shared: t.shared}
+	return staged, updates, nil
 }
 
 // fill gives the updates that make files the first rows of a reshaped table.

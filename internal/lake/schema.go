@@ -24,9 +24,34 @@ const (
 	DocKey = "doc"
 )
 
+// knownSchema is a schema of a table, in Iceberg's words and in Arrow's. Neither may be changed.
+type knownSchema struct {
+	iceberg *iceberg.Schema
+	arrow   *arrow.Schema
+}
+
+// current is the current schema of the table. The library copies a schema whenever it is asked for it; this is one copy.
+func (t *Table) current() *iceberg.Schema {
+	if k := t.known.Load(); k != nil {
+		return k.iceberg
+	}
+	s := t.meta.CurrentSchema()
+	if a, err := t.newArrow(s); err == nil {
+		t.known.Store(&knownSchema{s, a})
+	}
+	return s
+}
+
 // toArrow gives a schema in Arrow's words. Every field, nested ones too, carries its id; declared types, UUIDs and
-// comments carry the keys above. A declaration that does not fit the column is none.
+// comments carry the keys above. A declaration that does not fit the column is none. Of the current schema it is made once.
 func (t *Table) toArrow(s *iceberg.Schema) (*arrow.Schema, error) {
+	if k := t.known.Load(); k != nil && k.iceberg == s {
+		return k.arrow, nil
+	}
+	return t.newArrow(s)
+}
+
+func (t *Table) newArrow(s *iceberg.Schema) (*arrow.Schema, error) {
 	props := t.meta.Properties()
 	fields := make([]arrow.Field, len(s.Fields()))
 	for i, f := range s.Fields() {

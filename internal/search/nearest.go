@@ -5,6 +5,7 @@ import (
 	"context"
 	"math"
 	"math/bits"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -36,6 +37,7 @@ type NearestRequest struct {
 	Only    string // name of the index to use; "" means any
 	Forced  bool   // use an index where a scan is known to be as fast
 	NotNull bool   // rows without a vector are not wanted
+	Full    bool   // fewer than K rows are of no use
 }
 
 // Effort overrides how much a search of an index does; 0 means what the index says, else what was found right when it was
@@ -90,31 +92,80 @@ type Nearest struct {
 }
 
 const (
-	tieRows  = 4       // more rows than wanted are asked for: two ways to add up a distance differ in its last digits
-	tieMost  = 4096    // more than these ties are for a scan to order
-	tieShare = 1e-5    // distances as near as this are ties, besides what vector.Result.Near says
-	estShare = 0.01    // of estimated distances
-	manyHits = 1000    // so many rows, and a share of a covered table such as the next, are found by a scan
-	hitShare = 0.05    // as fast
-	kMost    = 100_000 // a request of more is answered by a scan
+	tieRows  = 4    // more rows than wanted are asked for: two ways to add up a distance differ in its last digits
+	tieMost  = 4096 // more than these ties are for a scan to order
+	tieShare = 1e-5 // distances as near as this are ties, besides what vector.Result.Near says
+	estShare = 0.01 // of estimated distances
+	manyHits = 1000 // so many rows, and a share of a covered table such as the next, are found by a scan
+	hitShare = 0.05 // as fast
+	// eachShare is the share of the rows that may be near to one of several vectors: each is compared with all of them.
+	eachShare = 0.1
+	kMost     = 100_000 // a request of more is answered by a scan
 )
 
 // FindNearest asks the indexes of a column. ok is false when they cannot tell, or a scan is as good.
 func FindNearest(ctx context.Context, plan *lake.Plan, view *overlay.View, r NearestRequest) (n *Nearest, ok bool, err error) {
-	if !CanRank(view, r) || len(plan.Files) == 0 {
+	return FindNearestEach(ctx, plan, view, r, []vector.Query{r.Query})
+}
+
+// FindNearestEach is FindNearest for several vectors in the place of that of the request: the rows to fetch are those that are
+// near to one of them. ok is false too when these may be a large part of the table.
+func FindNearestEach(ctx context.Context, plan *lake.Plan, view *overlay.View, r NearestRequest, queries []vector.Query) (n *Nearest, ok bool, err error) {
+	if !CanRank(view, r) || len(plan.Files) == 0 || len(queries) == 0 {
 		return nil, false, nil
 	}
 	x, parts, rest, err := bestIndex(ctx, plan, view, &r, func(p *overlay.Part) bool { return !r.Effort.Exact || p.Exact() })
 	if x == nil || err != nil {
 		return nil, false, err
 	}
-	if !r.Forced && r.K > manyHits && float64(r.K) > hitShare*float64(rowsOf(parts)) {
+	if rows := float64(rowsOf(parts)); !r.Forced && (r.K > manyHits && float64(r.K) > hitShare*rows || len(queries) > 1 && float64(r.K)*float64(len(queries)) > eachShare*rows) {
 		return nil, false, nil
 	}
+	n = &Nearest{Index: x.Name, Kind: x.Kind, Parts: len(parts)}
+	found := make([]hitsOf, len(queries))
+	one := func(ctx context.Context, i int) (err error) {
+		of := r
+		of.Query = queries[i]
+		found[i], err = nearest(ctx, plan, x, parts, &of)
+		return err
+	}
+	if len(queries) == 1 {
+		err = one(ctx, 0)
+	} else {
+		g, gctx := errgroup.WithContext(ctx)
+		g.SetLimit(runtime.GOMAXPROCS(0))
+		for i := range queries {
+			g.Go(func() error { return one(gctx, i) })
+		}
+		err = g.Wait()
+	}
+	if err != nil {
+		return nil, false, err
+	}
+	var hits, also []fileHit
+	for i := range found {
+		if !found[i].ok || r.Full && len(found[i].hits) < r.K {
+			return nil, false, nil
+		}
+		hits, also = append(hits, found[i].hits...), append(also, found[i].also...)
+		n.Work.Add(found[i].work)
+	}
+	n.Access = access(plan, x.Name, hits, also, rest)
+	return n, true, nil
+}
+
+// hitsOf is what an index says of one vector; ok is false when it cannot tell.
+type hitsOf struct {
+	hits, also []fileHit
+	work       vector.Work
+	ok         bool
+}
+
+// nearest asks the artifacts of an index for the rows that are nearest to one vector, ties included where these are wanted.
+func nearest(ctx context.Context, plan *lake.Plan, x *overlay.Index, parts []*overlay.Part, r *NearestRequest) (out hitsOf, err error) {
 	params := vector.Params{Ef: r.Effort.Ef, Probes: r.Effort.Probes, Rerank: r.Effort.Rerank, Exact: r.Effort.Exact, NotNull: r.NotNull}
 	ef, probes, rerank := vector.SearchParams(x.Params)
 	params.Ef, params.Probes, params.Rerank = cmp.Or(params.Ef, ef), cmp.Or(params.Probes, probes), cmp.Or(params.Rerank, rerank)
-	n = &Nearest{Index: x.Name, Kind: x.Kind, Parts: len(parts)}
 	exact := r.Effort.Exact || x.Kind == string(vector.Flat)
 	least, share := tieRows, tieShare
 	estimated := slices.ContainsFunc(parts, func(p *overlay.Part) bool { return !p.Exact() })
@@ -123,35 +174,37 @@ func FindNearest(ctx context.Context, plan *lake.Plan, view *overlay.View, r Nea
 	}
 	for more := least; ; more *= 8 {
 		params.K = r.K + more
-		hits, also, near, short, ok, err := n.search(ctx, plan, parts, &r, params)
-		if !ok || err != nil {
-			return nil, false, err
+		var near float64
+		var short, ok bool
+		var work vector.Work
+		out.hits, out.also, near, short, work, ok, err = searchParts(ctx, plan, parts, r, params)
+		out.work = work
+		if !ok || err != nil || short && len(out.hits) < r.K { // rows without a distance come last, and are wanted
+			return hitsOf{}, err
 		}
-		if short && len(hits) < r.K {
-			return nil, false, nil // rows without a distance come last, and are wanted
+		out.ok = true
+		if len(out.hits) <= r.K {
+			return out, nil
 		}
-		if len(hits) > r.K {
-			last := hits[r.K-1].Distance
-			far := last + share*math.Abs(last) + near
-			at := r.K
-			if estimated {
-				at = min(r.K+least, len(hits))
-			}
-			for at < len(hits) && hits[at].Distance <= far {
-				at++
-			}
-			if (r.Ties || exact) && at == len(hits) && len(hits) >= params.K {
-				if more < tieMost {
-					continue
-				}
-				if r.Ties {
-					return nil, false, nil // who is first among so many is not for the index to say
-				}
-			}
-			hits = hits[:at]
+		last := out.hits[r.K-1].Distance
+		far := last + share*math.Abs(last) + near
+		at := r.K
+		if estimated {
+			at = min(r.K+least, len(out.hits))
 		}
-		n.Access = access(plan, x.Name, hits, also, rest)
-		return n, true, nil
+		for at < len(out.hits) && out.hits[at].Distance <= far {
+			at++
+		}
+		if (r.Ties || exact) && at == len(out.hits) && len(out.hits) >= params.K {
+			if more < tieMost {
+				continue
+			}
+			if r.Ties {
+				return hitsOf{}, nil // who is first among so many is not for the index to say
+			}
+		}
+		out.hits = out.hits[:at]
+		return out, nil
 	}
 }
 
@@ -170,7 +223,8 @@ func FindWithin(ctx context.Context, plan *lake.Plan, view *overlay.View, r Near
 		return nil, false, err
 	}
 	n = &Nearest{Index: x.Name, Kind: x.Kind, Parts: len(parts)}
-	hits, also, _, _, ok, err := n.search(ctx, plan, parts, &r, vector.Params{Exact: true, Ranged: true, Within: within})
+	hits, also, _, _, work, ok, err := searchParts(ctx, plan, parts, &r, vector.Params{Exact: true, Ranged: true, Within: within})
+	n.Work = work
 	if !ok || err != nil {
 		return nil, false, err
 	}
@@ -197,8 +251,8 @@ type fileHit struct {
 	Distance float64
 }
 
-// search searches all parts, some at once, and merges what they find. near and short are those of vector.Result.
-func (n *Nearest) search(ctx context.Context, plan *lake.Plan, parts []*overlay.Part, r *NearestRequest, params vector.Params) (hits, also []fileHit, near float64, short, ok bool, err error) {
+// searchParts searches all parts, some at once, and merges what they find. near and short are those of vector.Result.
+func searchParts(ctx context.Context, plan *lake.Plan, parts []*overlay.Part, r *NearestRequest, params vector.Params) (hits, also []fileHit, near float64, short bool, work vector.Work, ok bool, err error) {
 	results := make([]vector.Result, len(parts))
 	told := make([]bool, len(parts))
 	g, gctx := errgroup.WithContext(ctx)
@@ -218,14 +272,13 @@ func (n *Nearest) search(ctx context.Context, plan *lake.Plan, parts []*overlay.
 		err = g.Wait()
 	}
 	if err != nil {
-		return nil, nil, 0, false, false, err
+		return nil, nil, 0, false, work, false, err
 	}
-	n.Work = vector.Work{}
 	for i, res := range results {
 		if !told[i] {
-			return nil, nil, 0, false, false, nil
+			return nil, nil, 0, false, work, false, nil
 		}
-		n.Work.Add(res.Work)
+		work.Add(res.Work)
 		short, near = short || res.Short, max(near, res.Near)
 		place := func(pos int64, d float64) fileHit {
 			file, at := placeOf(parts[i].Files, pos)
@@ -245,7 +298,7 @@ func (n *Nearest) search(ctx context.Context, plan *lake.Plan, parts []*overlay.
 	if params.K > 0 {
 		hits = hits[:min(len(hits), params.K)]
 	}
-	return hits, also, near, short, true, nil
+	return hits, also, near, short, work, true, nil
 }
 
 // placeOf is the file that holds a row of an artifact, by its place in the plan, and the row's place in it.

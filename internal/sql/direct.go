@@ -2,7 +2,6 @@ package sql
 
 import (
 	"slices"
-	"strings"
 
 	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/arrow-go/v18/arrow/array"
@@ -12,6 +11,8 @@ import (
 	"github.com/overlakedb/overlake/internal/index/vector"
 	"github.com/overlakedb/overlake/internal/lake"
 	"github.com/overlakedb/overlake/internal/search"
+	"github.com/overlakedb/overlake/internal/sql/nearest"
+	"github.com/overlakedb/overlake/internal/sql/tree"
 )
 
 // The plainest search needs no engine: SELECT of columns of one table and their distance, ORDER BY the distance, LIMIT,
@@ -33,20 +34,20 @@ func plainType(f arrow.Field) bool {
 }
 
 // directly answers the statement, if it is as plain as that; otherwise it leaves it to the engine.
-func (r *resolver) directly(n node, s *source, sc *scope, plan *lake.Plan, nq *nearestQuery, a *search.Access) error {
+func (r *resolver) directly(n node, s *source, sc *scope, plan *lake.Plan, nq *nearest.Search, a *search.Access) error {
 	q := r.q
-	if !q.plain || q.asked > 0 || n[rootKey] == nil || len(sc.sources) != 1 || sc.outer != nil || len(list(child(n, "cte_map"), "map")) > 0 || nq.ties || nq.bounded || nq.query.Form != vector.Dense || len(a.Scan) > 0 {
+	if !q.plain || q.asked > 0 || n[rootKey] == nil || len(sc.sources) != 1 || sc.outer != nil || len(tree.List(tree.Child(n, "cte_map"), "map")) > 0 || nq.Ties || len(nq.Queries) > 1 || nq.Queries[0].Form != vector.Dense || len(a.Scan) > 0 {
 		return nil
 	}
-	p := &pusher{q: q, s: s, sc: sc}
+	p, rd := &pusher{q: q, s: s, sc: sc}, r.reader(s, sc)
 	var columns []int // of the plan's schema; -1: the distance
 	var fields []arrow.Field
-	for _, item := range list(n, "select_list") {
+	for _, item := range tree.List(n, "select_list") {
 		x, _ := item.(node)
-		heading := str(x, "alias")
+		heading := tree.Str(x, "alias")
 		if name, ok := p.column(x); ok {
 			at := slices.IndexFunc(plan.Schema.Fields(), func(f arrow.Field) bool { return f.Name == name })
-			names := list(x, "column_names")
+			names := tree.List(x, "column_names")
 			if last, _ := names[len(names)-1].(string); heading == "" && last == name {
 				heading = name
 			}
@@ -57,7 +58,7 @@ func (r *resolver) directly(n node, s *source, sc *scope, plan *lake.Plan, nq *n
 			fields = append(fields, arrow.Field{Name: heading, Type: plan.Schema.Field(at).Type, Nullable: true})
 			continue
 		}
-		if heading == "" || !q.sameDistance(x, nq, p) {
+		if heading == "" || !rd.Same(x, nq) {
 			return nil
 		}
 		columns = append(columns, -1)
@@ -69,8 +70,8 @@ func (r *resolver) directly(n node, s *source, sc *scope, plan *lake.Plan, nq *n
 			fetched = append(fetched, c)
 		}
 	}
-	at := slices.IndexFunc(plan.Schema.Fields(), func(f arrow.Field) bool { return f.Name == nq.column })
-	cols, distances, err := search.Ranked(q.ctx, s.base, s.ref, plan, a, search.Order{Column: at, Metric: nq.metric, Query: nq.query.Floats, Offset: nq.offset, Limit: nq.rows - nq.offset}, fetched)
+	at := slices.IndexFunc(plan.Schema.Fields(), func(f arrow.Field) bool { return f.Name == nq.Column })
+	cols, distances, err := search.Ranked(q.ctx, s.base, s.ref, plan, a, search.Order{Column: at, Metric: nq.Metric, Query: nq.Queries[0].Floats, Offset: nq.Offset, Limit: nq.Rows - nq.Offset}, fetched)
 	if err != nil {
 		return canceled(err) // the engine tells better
 	}
@@ -97,23 +98,4 @@ func (r *resolver) directly(n node, s *source, sc *scope, plan *lake.Plan, nq *n
 	}
 	q.answer = newBatches(schema, rec)
 	return nil
-}
-
-// sameDistance tells whether an expression is the distance by which rows are ranked, and not its square.
-func (q *statement) sameDistance(e node, nq *nearestQuery, p *pusher) bool {
-	args := list(e, "children")
-	name := strings.ToLower(str(e, "function_name"))
-	if metric, ok := distances[name]; !ok || metric != nq.metric || len(args) != 2 || str(e, "class") != "FUNCTION" || strings.Contains(name, "squared") {
-		return false
-	}
-	for i := range 2 {
-		col, _ := args[i].(node)
-		other, _ := args[1-i].(node)
-		if f, ok := p.field(col); ok && f.Name == nq.column {
-			v, ok := q.queryConstant(nq.query.Form, other)
-			halve(f, &v)
-			return ok && v.Equal(&nq.query)
-		}
-	}
-	return false
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/overlakedb/overlake/internal/sql/coltype"
 	"github.com/overlakedb/overlake/internal/sql/lex"
 	"github.com/overlakedb/overlake/internal/sql/macro"
+	"github.com/overlakedb/overlake/internal/sql/tree"
 )
 
 // tableFunctions are those that may stand in FROM. All others read files or the engine's own state: deleted rows, files
@@ -35,13 +36,13 @@ func guard(v any, text string) error {
 			}
 		}
 	case node:
-		if str(v, "type") == "TABLE_FUNCTION" {
-			f := child(v, "function")
-			if name := strings.ToLower(str(f, "function_name")); !tableFunctions[name] {
+		if tree.Str(v, "type") == "TABLE_FUNCTION" {
+			f := tree.Child(v, "function")
+			if name := strings.ToLower(tree.Str(f, "function_name")); !tableFunctions[name] {
 				return refused(f, text, name, errs.Hint("ingest or mount files to read them; table functions are range, generate_series, unnest, repeat, json_each and json_tree"))
 			}
-		} else if str(v, "class") == "FUNCTION" || str(v, "class") == "WINDOW" {
-			switch name := strings.ToLower(str(v, "function_name")); {
+		} else if tree.Str(v, "class") == "FUNCTION" || tree.Str(v, "class") == "WINDOW" {
+			switch name := strings.ToLower(tree.Str(v, "function_name")); {
 			case name == "current_setting":
 				return refused(v, text, name, errs.Hint("SHOW name tells a setting"))
 			case strings.HasPrefix(name, "overlake_") && !castFunctions[name]:
@@ -61,6 +62,6 @@ func guard(v any, text string) error {
 }
 
 func refused(n node, text, name string, hint ...errs.Option) error {
-	at := max(location(n), 0)
+	at := max(tree.Location(n), 0)
 	return errs.Wrap(errs.Denied, "sql.guard", lex.At(text, at, "the function "+name+" may not be used in a statement"), hint...)
 }

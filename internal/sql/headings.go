@@ -10,6 +10,7 @@ import (
 	"github.com/overlakedb/overlake/internal/sql/cast"
 	"github.com/overlakedb/overlake/internal/sql/coltype"
 	"github.com/overlakedb/overlake/internal/sql/lex"
+	"github.com/overlakedb/overlake/internal/sql/tree"
 )
 
 // A column without a name of its own is headed by its expression. What rewriting does to the expression is not the
@@ -151,7 +152,7 @@ func (q *statement) nameEdits(text string, tokens []lex.Token, items [][2]int) [
 	for _, r := range items {
 		list = append(list, text[tokens[r[0]].Start:tokens[r[1]-1].End])
 	}
-	tree, err := q.s.env.engine.Parse(q.ctx, "SELECT "+strings.Join(list, ", ")+"\n")
+	parsed, err := q.s.env.engine.Parse(q.ctx, "SELECT "+strings.Join(list, ", ")+"\n")
 	if err != nil {
 		return nil // the whole statement will not parse either, and tells where
 	}
@@ -162,16 +163,16 @@ func (q *statement) nameEdits(text string, tokens []lex.Token, items [][2]int) [
 			} `json:"node"`
 		} `json:"statements"`
 	}
-	if json.Unmarshal([]byte(tree), &root) != nil || len(root.Statements) != 1 || len(root.Statements[0].Node.SelectList) != len(items) {
+	if json.Unmarshal([]byte(parsed), &root) != nil || len(root.Statements) != 1 || len(root.Statements[0].Node.SelectList) != len(items) {
 		return nil
 	}
-	headings := q.headings(tree)
+	headings := q.headings(parsed)
 	if len(headings) != len(items) {
 		return nil
 	}
 	var edits []lex.Edit
 	for i, n := range root.Statements[0].Node.SelectList {
-		if str(n, "alias") == "" && !spreads(n) {
+		if tree.Str(n, "alias") == "" && !spreads(n) {
 			end := tokens[items[i][1]-1].End
 			edits = append(edits, lex.Edit{Start: end, End: end, New: " AS " + lex.QuoteIdent(headings[i])})
 		}
@@ -239,14 +240,14 @@ func spreads(v any) bool {
 			}
 		}
 	case node:
-		if strings.HasSuffix(str(v, "type"), "_NODE") {
+		if tree.IsQuery(v) {
 			return false
 		}
-		switch str(v, "class") {
+		switch tree.Str(v, "class") {
 		case "STAR":
 			return true
 		case "FUNCTION":
-			if strings.EqualFold(str(v, "function_name"), "unnest") {
+			if strings.EqualFold(tree.Str(v, "function_name"), "unnest") {
 				return true
 			}
 		}

@@ -2,7 +2,6 @@ package sql
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -20,6 +19,7 @@ import (
 	"github.com/overlakedb/overlake/internal/predicate"
 	"github.com/overlakedb/overlake/internal/row"
 	"github.com/overlakedb/overlake/internal/search"
+	"github.com/overlakedb/overlake/internal/sql/tree"
 	"github.com/overlakedb/overlake/internal/testenv"
 )
 
@@ -475,22 +475,20 @@ func (c *checker) truth(texts []string) ([]map[int64]bool, error) {
 func (c *checker) nodes(ctx context.Context, texts []string) (*pusher, []node) {
 	t := c.w.t
 	text := "SELECT (" + strings.Join(texts, "), (") + ") FROM " + c.table
-	tree, err := c.w.env.engine.Parse(ctx, text)
+	parsed, err := c.w.env.engine.Parse(ctx, text)
 	if err != nil {
 		t.Fatal(err)
 	}
-	dec := json.NewDecoder(strings.NewReader(tree))
-	dec.UseNumber()
-	var root node
-	if err := dec.Decode(&root); err != nil {
+	root, err := tree.Decode(parsed)
+	if err != nil {
 		t.Fatal(err)
 	}
-	st, _ := list(root, "statements")[0].(node)
-	sel := child(st, "node")
+	st, _ := tree.List(root, "statements")[0].(node)
+	sel := tree.Child(st, "node")
 	q := &statement{s: c.w.s, ctx: ctx, text: text}
-	src := &source{node: child(sel, "from_table"), name: c.table, base: c.t, ref: c.ref}
+	src := &source{node: tree.Child(sel, "from_table"), name: c.table, base: c.t, ref: c.ref}
 	var out []node
-	for _, n := range list(sel, "select_list") {
+	for _, n := range tree.List(sel, "select_list") {
 		x, _ := n.(node)
 		out = append(out, x)
 	}

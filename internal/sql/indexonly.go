@@ -15,6 +15,7 @@ import (
 	"github.com/overlakedb/overlake/internal/row"
 	"github.com/overlakedb/overlake/internal/search"
 	"github.com/overlakedb/overlake/internal/sql/coltype"
+	"github.com/overlakedb/overlake/internal/sql/tree"
 )
 
 // Queries of one table that an index answers without looking at all the rows. The statement stays as it is; in the table's
@@ -29,10 +30,10 @@ import (
 // filter is all that WHERE says.
 func (q *statement) indexOnly(n node, s *source) (string, error) {
 	filter := s.filter
-	if len(list(s.node, "column_name_alias")) > 0 || str(n, "aggregate_handling") != "STANDARD_HANDLING" || n["qualify"] != nil {
+	if len(tree.List(s.node, "column_name_alias")) > 0 || tree.Str(n, "aggregate_handling") != "STANDARD_HANDLING" || n["qualify"] != nil {
 		return "", nil
 	}
-	grouped := len(list(n, "group_expressions")) > 0 || len(list(n, "group_sets")) > 0 || n["having"] != nil
+	grouped := len(tree.List(n, "group_expressions")) > 0 || len(tree.List(n, "group_sets")) > 0 || n["having"] != nil
 	opts, err := q.hint()
 	if err != nil || opts.Hint == search.NoIndex || opts.Only != "" {
 		return "", err
@@ -138,11 +139,11 @@ func summarized(n node, s *source) (column string, counts, ok bool) {
 		case []any:
 			return !slices.ContainsFunc(v, func(x any) bool { return !safe(x) })
 		case node:
-			switch str(v, "class") {
+			switch tree.Str(v, "class") {
 			case "COLUMN_REF", "STAR", "SUBQUERY", "WINDOW", "PARAMETER", "POSITIONAL_REFERENCE", "LAMBDA":
 				return false
 			case "FUNCTION":
-				name := strings.ToLower(str(v, "function_name"))
+				name := strings.ToLower(tree.Str(v, "function_name"))
 				if name != "count" && name != "count_star" && name != "min" && name != "max" {
 					// A function of aggregates; one of rows would name a column. Others may count or order rows.
 					if op, _ := v["is_operator"].(bool); !op {
@@ -150,8 +151,8 @@ func summarized(n node, s *source) (column string, counts, ok bool) {
 					}
 					return safe(v["children"])
 				}
-				args := list(v, "children")
-				if v["filter"] != nil || v["distinct"] == true && name == "count" || len(list(child(v, "order_bys"), "orders")) > 0 || str(v, "schema") != "" {
+				args := tree.List(v, "children")
+				if v["filter"] != nil || v["distinct"] == true && name == "count" || len(tree.List(tree.Child(v, "order_bys"), "orders")) > 0 || tree.Str(v, "schema") != "" {
 					return false
 				}
 				seen = true
@@ -190,13 +191,13 @@ func summarized(n node, s *source) (column string, counts, ok bool) {
 // distinctOf gives the column of the table that is all that a SELECT asks for, when the answer depends on which values there are
 // in it and not on how often: DISTINCT, GROUP BY, and aggregates for which that holds. Else "".
 func distinctOf(n node, s *source) string {
-	column, aggregates, distinct := "", false, len(list(n, "group_expressions")) > 0
+	column, aggregates, distinct := "", false, len(tree.List(n, "group_expressions")) > 0
 	inside := 0     // of expressions
 	within := false // some names the column
 	headings := map[string]bool{}
-	for _, item := range list(n, "select_list") {
+	for _, item := range tree.List(n, "select_list") {
 		x, _ := item.(node)
-		headings[strings.ToLower(str(x, "alias"))] = true
+		headings[strings.ToLower(tree.Str(x, "alias"))] = true
 	}
 	ofColumn := func(x node) bool {
 		c, ok := onlyColumn(x, s)
@@ -213,16 +214,16 @@ func distinctOf(n node, s *source) string {
 	}
 	safe = func(v any) bool {
 		x, _ := v.(node)
-		if str(x, "class") != "COLUMN_REF" {
+		if tree.Str(x, "class") != "COLUMN_REF" {
 			inside++
 			defer func() { inside-- }()
 		}
-		switch str(x, "class") {
+		switch tree.Str(x, "class") {
 		case "CONSTANT":
 			return true
 		case "COLUMN_REF":
 			// What the select list makes may be named too; where a column has the same name, either may be meant.
-			if names := list(x, "column_names"); len(names) == 1 {
+			if names := tree.List(x, "column_names"); len(names) == 1 {
 				name, _ := names[0].(string)
 				if src, _ := s.column(name, 0); src == nil && headings[strings.ToLower(name)] {
 					return true
@@ -236,20 +237,20 @@ func distinctOf(n node, s *source) string {
 		case "COMPARISON":
 			return safe(x["left"]) && safe(x["right"])
 		case "CONJUNCTION":
-			return all(list(x, "children"))
+			return all(tree.List(x, "children"))
 		case "OPERATOR":
-			if t := str(x, "type"); t != "OPERATOR_IS_NULL" && t != "OPERATOR_IS_NOT_NULL" && t != "OPERATOR_NOT" && t != "OPERATOR_COALESCE" {
+			if t := tree.Str(x, "type"); t != "OPERATOR_IS_NULL" && t != "OPERATOR_IS_NOT_NULL" && t != "OPERATOR_NOT" && t != "OPERATOR_COALESCE" {
 				return false
 			}
-			return all(list(x, "children"))
+			return all(tree.List(x, "children"))
 		case "FUNCTION":
-			args := list(x, "children")
+			args := tree.List(x, "children")
 			if op, _ := x["is_operator"].(bool); op {
 				return all(args)
 			}
-			name := strings.ToLower(str(x, "function_name"))
+			name := strings.ToLower(tree.Str(x, "function_name"))
 			if name != "min" && name != "max" && (name != "count" || x["distinct"] != true) || len(args) != 1 || x["filter"] != nil ||
-				len(list(child(x, "order_bys"), "orders")) > 0 || str(x, "schema") != "" {
+				len(tree.List(tree.Child(x, "order_bys"), "orders")) > 0 || tree.Str(x, "schema") != "" {
 				return false
 			}
 			arg, _ := args[0].(node)
@@ -261,28 +262,28 @@ func distinctOf(n node, s *source) string {
 		}
 		return false
 	}
-	for _, m := range list(n, "modifiers") {
+	for _, m := range tree.List(n, "modifiers") {
 		m, _ := m.(node)
-		if str(m, "type") == "DISTINCT_MODIFIER" {
-			if len(list(m, "distinct_on_targets")) > 0 {
+		if tree.Str(m, "type") == "DISTINCT_MODIFIER" {
+			if len(tree.List(m, "distinct_on_targets")) > 0 {
 				return ""
 			}
 			distinct = true
 		}
 	}
-	if sets := list(n, "group_sets"); len(sets) > 1 {
+	if sets := tree.List(n, "group_sets"); len(sets) > 1 {
 		return ""
 	}
-	if !all(list(n, "group_expressions")) || !all(list(n, "select_list")) ||
+	if !all(tree.List(n, "group_expressions")) || !all(tree.List(n, "select_list")) ||
 		n["having"] != nil && !safe(n["having"]) || !distinct && !aggregates {
 		return ""
 	}
-	for _, m := range list(n, "modifiers") {
+	for _, m := range tree.List(n, "modifiers") {
 		m, _ := m.(node)
-		switch str(m, "type") {
+		switch tree.Str(m, "type") {
 		case "DISTINCT_MODIFIER":
 		case "ORDER_MODIFIER":
-			for _, o := range list(m, "orders") {
+			for _, o := range tree.List(m, "orders") {
 				o, _ := o.(node)
 				if !safe(o["expression"]) {
 					return ""
@@ -290,7 +291,7 @@ func distinctOf(n node, s *source) string {
 			}
 		case "LIMIT_MODIFIER":
 			for _, key := range []string{"limit", "offset"} {
-				if e := child(m, key); e != nil && str(e, "class") != "CONSTANT" {
+				if e := tree.Child(m, key); e != nil && tree.Str(e, "class") != "CONSTANT" {
 					return ""
 				}
 			}
@@ -318,10 +319,10 @@ func (s *source) floats(column string) bool {
 
 // onlyColumn is the column of the table that an expression is.
 func onlyColumn(n node, s *source) (string, bool) {
-	if str(n, "class") != "COLUMN_REF" {
+	if tree.Str(n, "class") != "COLUMN_REF" {
 		return "", false
 	}
-	names := list(n, "column_names")
+	names := tree.List(n, "column_names")
 	if len(names) == 0 || len(names) > 2 {
 		return "", false
 	}
@@ -337,9 +338,9 @@ func onlyColumn(n node, s *source) (string, bool) {
 // topOf reads ORDER BY column LIMIT n of a SELECT that makes one row of each row.
 func topOf(n node, s *source) (r *search.TopRequest, column string) {
 	var order, limit node
-	for _, m := range list(n, "modifiers") {
+	for _, m := range tree.List(n, "modifiers") {
 		m, _ := m.(node)
-		switch str(m, "type") {
+		switch tree.Str(m, "type") {
 		case "ORDER_MODIFIER":
 			order = m
 		case "LIMIT_MODIFIER":
@@ -348,18 +349,18 @@ func topOf(n node, s *source) (r *search.TopRequest, column string) {
 			return nil, ""
 		}
 	}
-	orders := list(order, "orders")
+	orders := tree.List(order, "orders")
 	if len(orders) == 0 || limit == nil {
 		return nil, ""
 	}
 	first, _ := orders[0].(node)
-	column, ok := onlyColumn(child(first, "expression"), s)
+	column, ok := onlyColumn(tree.Child(first, "expression"), s)
 	if !ok {
 		return nil, ""
 	}
-	r = &search.TopRequest{Descending: str(first, "type") == "DESCENDING", NullsFirst: str(first, "null_order") == "NULLS FIRST"}
+	r = &search.TopRequest{Descending: tree.Str(first, "type") == "DESCENDING", NullsFirst: tree.Str(first, "null_order") == "NULLS FIRST"}
 	for _, key := range []string{"limit", "offset"} {
-		e := child(limit, key)
+		e := tree.Child(limit, key)
 		if e == nil {
 			continue
 		}
@@ -369,16 +370,16 @@ func topOf(n node, s *source) (r *search.TopRequest, column string) {
 		}
 		r.Rows += k
 	}
-	if child(limit, "limit") == nil || r.Rows <= 0 {
+	if tree.Child(limit, "limit") == nil || r.Rows <= 0 {
 		return nil, ""
 	}
-	for _, item := range list(n, "select_list") {
+	for _, item := range tree.List(n, "select_list") {
 		x, _ := item.(node)
-		if !rowByRow(x) {
+		if !tree.RowByRow(x) {
 			return nil, ""
 		}
 		// A heading goes before a column in ORDER BY.
-		if strings.EqualFold(str(x, "alias"), column) {
+		if strings.EqualFold(tree.Str(x, "alias"), column) {
 			if c, same := onlyColumn(x, s); !same || c != column {
 				return nil, ""
 			}
@@ -388,37 +389,12 @@ func topOf(n node, s *source) (r *search.TopRequest, column string) {
 }
 
 func wholeNumber(n node) (int64, bool) {
-	if str(n, "class") != "CONSTANT" {
+	if tree.Str(n, "class") != "CONSTANT" {
 		return 0, false
 	}
 	q := &statement{}
 	k, ok := q.constant(n).(int64)
 	return k, ok && k >= 0 && k < 1<<31
-}
-
-// rowByRow tells whether an expression of a select list is known to make one value of each row, whatever other rows are.
-func rowByRow(n node) bool {
-	switch str(n, "class") {
-	case "COLUMN_REF", "CONSTANT":
-		return true
-	case "STAR":
-		return n["columns"] != true && len(list(n, "replace_list")) == 0 && len(list(n, "rename_list")) == 0 && n["expr"] == nil
-	case "CAST":
-		return rowByRow(child(n, "child"))
-	case "FUNCTION":
-		op, _ := n["is_operator"].(bool)
-		if !op {
-			return false
-		}
-		for _, c := range list(n, "children") {
-			x, _ := c.(node)
-			if !rowByRow(x) {
-				return false
-			}
-		}
-		return true
-	}
-	return false
 }
 
 // summaryRows fetches the rows that a summary names and repeats them.

@@ -15,6 +15,7 @@ import (
 	"github.com/overlakedb/overlake/internal/search"
 	"github.com/overlakedb/overlake/internal/sql/coltype"
 	"github.com/overlakedb/overlake/internal/sql/lex"
+	"github.com/overlakedb/overlake/internal/sql/tree"
 )
 
 // Joins of a large indexed table to few keys. What an inner join or IN (SELECT …) compares an indexed column with is looked
@@ -105,41 +106,41 @@ type equality struct {
 func equalities(n node, sc *scope) []equality {
 	var out []equality
 	condition := func(c node) {
-		for _, e := range conjuncts(c) {
+		for _, e := range tree.Conjuncts(c) {
 			switch {
-			case str(e, "type") == "COMPARE_EQUAL" && str(child(e, "left"), "class") == "COLUMN_REF" && str(child(e, "right"), "class") == "COLUMN_REF":
-				out = append(out, equality{a: child(e, "left"), b: child(e, "right")})
-			case str(e, "class") == "SUBQUERY" && str(e, "subquery_type") == "ANY" && str(e, "comparison_type") == "COMPARE_EQUAL" && str(child(e, "child"), "class") == "COLUMN_REF":
-				out = append(out, equality{a: child(e, "child"), subquery: child(child(e, "subquery"), "node")})
+			case tree.Str(e, "type") == "COMPARE_EQUAL" && tree.Str(tree.Child(e, "left"), "class") == "COLUMN_REF" && tree.Str(tree.Child(e, "right"), "class") == "COLUMN_REF":
+				out = append(out, equality{a: tree.Child(e, "left"), b: tree.Child(e, "right")})
+			case tree.Str(e, "class") == "SUBQUERY" && tree.Str(e, "subquery_type") == "ANY" && tree.Str(e, "comparison_type") == "COMPARE_EQUAL" && tree.Str(tree.Child(e, "child"), "class") == "COLUMN_REF":
+				out = append(out, equality{a: tree.Child(e, "child"), subquery: tree.Child(tree.Child(e, "subquery"), "node")})
 			}
 		}
 	}
 	inner := true
 	var from func(n node)
 	from = func(n node) {
-		if str(n, "type") != "JOIN" {
+		if tree.Str(n, "type") != "JOIN" {
 			return
 		}
-		if t := str(n, "join_type"); t != "INNER" || str(n, "ref_type") != "REGULAR" && str(n, "ref_type") != "CROSS" {
+		if t := tree.Str(n, "join_type"); t != "INNER" || tree.Str(n, "ref_type") != "REGULAR" && tree.Str(n, "ref_type") != "CROSS" {
 			inner = false
 		}
-		if c := child(n, "condition"); c != nil {
+		if c := tree.Child(n, "condition"); c != nil {
 			condition(c)
 		}
-		for _, u := range list(n, "using_columns") {
+		for _, u := range tree.List(n, "using_columns") {
 			// The same name on both sides.
 			if name, _ := u.(string); name != "" && len(sc.sources) == 2 {
 				out = append(out, equality{a: columnRef(sc.sources[0].name, name), b: columnRef(sc.sources[1].name, name)})
 			}
 		}
-		from(child(n, "left"))
-		from(child(n, "right"))
+		from(tree.Child(n, "left"))
+		from(tree.Child(n, "right"))
 	}
-	from(child(n, "from_table"))
+	from(tree.Child(n, "from_table"))
 	if !inner {
 		out = nil // rows that match nothing come back as NULLs
 	}
-	if w := child(n, "where_clause"); w != nil && inner {
+	if w := tree.Child(n, "where_clause"); w != nil && inner {
 		condition(w)
 	}
 	return out
@@ -170,12 +171,12 @@ func (p *equality) values(q *statement, s *source, sc *scope, rows int64, typ ar
 	var column string
 	if p.subquery != nil {
 		inner, _ := p.subquery[scopeKey].(*scope)
-		items := list(p.subquery, "select_list")
-		if inner == nil || len(items) != 1 || str(p.subquery, "type") != "SELECT_NODE" {
+		items := tree.List(p.subquery, "select_list")
+		if inner == nil || len(items) != 1 || tree.Str(p.subquery, "type") != "SELECT_NODE" {
 			return nil, false, nil
 		}
 		item, _ := items[0].(node)
-		if str(item, "class") != "COLUMN_REF" {
+		if tree.Str(item, "class") != "COLUMN_REF" {
 			return nil, false, nil
 		}
 		src, column = find(item, &scope{sources: inner.sources})
@@ -197,7 +198,7 @@ func (p *equality) values(q *statement, s *source, sc *scope, rows int64, typ ar
 
 // listed are the values of a column of a VALUES list.
 func (q *statement) listed(col node, sc *scope) ([]predicate.Value, bool) {
-	names := list(col, "column_names")
+	names := tree.List(col, "column_names")
 	if len(names) == 0 || len(names) > 2 {
 		return nil, false
 	}
@@ -208,27 +209,27 @@ func (q *statement) listed(col node, sc *scope) ([]predicate.Value, bool) {
 				continue
 			}
 		}
-		values := child(o.query, "from_table")
-		if str(values, "type") != "EXPRESSION_LIST" {
+		values := tree.Child(o.query, "from_table")
+		if tree.Str(values, "type") != "EXPRESSION_LIST" {
 			continue
 		}
-		at := slices.IndexFunc(list(o.node, "column_name_alias"), func(a any) bool {
+		at := slices.IndexFunc(tree.List(o.node, "column_name_alias"), func(a any) bool {
 			s, _ := a.(string)
 			return strings.EqualFold(s, name)
 		})
-		if items := list(o.query, "select_list"); at < 0 || len(items) != 1 || o.query["where_clause"] != nil {
+		if items := tree.List(o.query, "select_list"); at < 0 || len(items) != 1 || o.query["where_clause"] != nil {
 			continue
-		} else if star, _ := items[0].(node); str(star, "class") != "STAR" || star["expr"] != nil || star["columns"] == true {
+		} else if star, _ := items[0].(node); tree.Str(star, "class") != "STAR" || star["expr"] != nil || star["columns"] == true {
 			continue
 		}
 		var out []predicate.Value
-		for _, row := range list(values, "values") {
+		for _, row := range tree.List(values, "values") {
 			cells, _ := row.([]any)
 			if at >= len(cells) || len(out) > joinKeys {
 				return nil, false
 			}
 			cell, _ := cells[at].(node)
-			if v := child(cell, "value"); str(cell, "class") == "CONSTANT" && v["is_null"] == true {
+			if v := tree.Child(cell, "value"); tree.Str(cell, "class") == "CONSTANT" && v["is_null"] == true {
 				continue // equal to nothing
 			}
 			v := q.constant(cell)
@@ -315,7 +316,7 @@ func (q *statement) distinct(s *source, column string, other arrow.DataType) (ou
 	}
 	where := c + " IS NOT NULL"
 	if s.filter != nil {
-		if text := predicateSQL(s.filter); text != "" {
+		if text := predicateSQL(s.filter, ""); text != "" {
 			where += " AND " + text
 		}
 	}
@@ -355,12 +356,19 @@ func (q *statement) distinct(s *source, column string, other arrow.DataType) (ou
 	return out, len(out) <= joinKeys, nil
 }
 
-// predicateSQL writes a predicate for the engine; "" for one that cannot be written, which keeps every row.
-func predicateSQL(e predicate.Expr) string {
+// predicateSQL writes a predicate for the engine, over the columns of a table by its name unless that is ""; "" for one that
+// cannot be written, which keeps every row.
+func predicateSQL(e predicate.Expr, table string) string {
+	column := func(name string) string {
+		if table != "" {
+			return lex.QuoteIdent(table) + "." + lex.QuoteIdent(name)
+		}
+		return lex.QuoteIdent(name)
+	}
 	join := func(parts []predicate.Expr, word string, all bool) string {
 		var out []string
 		for _, p := range parts {
-			s := predicateSQL(p)
+			s := predicateSQL(p, table)
 			if s == "" {
 				if all {
 					continue
@@ -380,16 +388,16 @@ func predicateSQL(e predicate.Expr) string {
 	case predicate.Or:
 		return join(e, " OR ", false)
 	case predicate.IsNull:
-		return lex.QuoteIdent(e.Column) + " IS NULL"
+		return column(e.Column) + " IS NULL"
 	case predicate.Not:
 		if x, ok := e.X.(predicate.IsNull); ok {
-			return lex.QuoteIdent(x.Column) + " IS NOT NULL"
+			return column(x.Column) + " IS NOT NULL"
 		}
 	case predicate.StartsWith:
-		return "starts_with(" + lex.QuoteIdent(e.Column) + ", " + lex.QuoteText(e.Prefix) + ")"
+		return "starts_with(" + column(e.Column) + ", " + lex.QuoteText(e.Prefix) + ")"
 	case predicate.Compare:
 		if v := valueSQL(e.Value); v != "" {
-			return lex.QuoteIdent(e.Column) + " " + e.Op.String() + " " + v
+			return column(e.Column) + " " + e.Op.String() + " " + v
 		}
 	case predicate.In:
 		var list []string
@@ -400,7 +408,7 @@ func predicateSQL(e predicate.Expr) string {
 			}
 			list = append(list, v)
 		}
-		return lex.QuoteIdent(e.Column) + " IN (" + strings.Join(list, ", ") + ")"
+		return column(e.Column) + " IN (" + strings.Join(list, ", ") + ")"
 	}
 	return ""
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/overlakedb/overlake/internal/predicate"
 	"github.com/overlakedb/overlake/internal/sql/coltype"
+	"github.com/overlakedb/overlake/internal/sql/tree"
 )
 
 // pushdown gives what a WHERE clause says about one table, for pruning its files. Conditions that are not understood, or
@@ -23,7 +24,7 @@ func pushdown(q *statement, where node, s *source, sc *scope, outerJoin bool) (e
 	exact = true
 	p := &pusher{q: q, s: s, sc: sc}
 	out := predicate.Expr(predicate.True{})
-	for _, c := range conjuncts(where) {
+	for _, c := range tree.Conjuncts(where) {
 		e, ok := p.expr(c)
 		if outerJoin && !strict(e) {
 			exact = false
@@ -36,19 +37,6 @@ func pushdown(q *statement, where node, s *source, sc *scope, outerJoin bool) (e
 		return nil, false
 	}
 	return out, exact
-}
-
-func conjuncts(n node) []node {
-	if str(n, "type") != "CONJUNCTION_AND" {
-		return []node{n}
-	}
-	var out []node
-	for _, c := range list(n, "children") {
-		if x, ok := c.(node); ok {
-			out = append(out, conjuncts(x)...)
-		}
-	}
-	return out
 }
 
 func strict(e predicate.Expr) bool {
@@ -86,21 +74,21 @@ var comparisons = map[string]predicate.Op{
 // expr translates a condition. exact tells that the translation is true for the very rows that the condition is true for,
 // so that it may be negated; otherwise it is true for more.
 func (p *pusher) expr(n node) (e predicate.Expr, exact bool) {
-	typ := str(n, "type")
+	typ := tree.Str(n, "type")
 	if op, ok := comparisons[typ]; ok {
-		return p.compare(child(n, "left"), op, child(n, "right"))
+		return p.compare(tree.Child(n, "left"), op, tree.Child(n, "right"))
 	}
 	switch typ {
 	case "CONJUNCTION_AND":
 		e, exact = predicate.True{}, true
-		for _, c := range list(n, "children") {
+		for _, c := range tree.List(n, "children") {
 			x, _ := c.(node)
 			part, ok := p.expr(x)
 			e, exact = predicate.Conjoin(e, part), exact && ok
 		}
 		return e, exact
 	case "CONJUNCTION_OR":
-		for i, c := range list(n, "children") {
+		for i, c := range tree.List(n, "children") {
 			x, _ := c.(node)
 			part, ok := p.expr(x)
 			if i == 0 {
@@ -113,20 +101,20 @@ func (p *pusher) expr(n node) (e predicate.Expr, exact bool) {
 			return e, exact
 		}
 	case "COMPARE_BETWEEN":
-		in := child(n, "input")
+		in := tree.Child(n, "input")
 		// The engine compares all three as one type, which may round them.
-		switch a, b := p.q.operand(child(n, "lower")), p.q.operand(child(n, "upper")); {
-		case a != nil && b != nil && alike(a, b), a == nil && p.typedAs(in, child(n, "lower"), b), b == nil && p.typedAs(in, child(n, "upper"), a):
+		switch a, b := p.q.operand(tree.Child(n, "lower")), p.q.operand(tree.Child(n, "upper")); {
+		case a != nil && b != nil && alike(a, b), a == nil && p.typedAs(in, tree.Child(n, "lower"), b), b == nil && p.typedAs(in, tree.Child(n, "upper"), a):
 		default:
 			return predicate.True{}, false
 		}
-		low, a := p.compare(in, predicate.Ge, child(n, "lower"))
-		high, b := p.compare(in, predicate.Le, child(n, "upper"))
+		low, a := p.compare(in, predicate.Ge, tree.Child(n, "lower"))
+		high, b := p.compare(in, predicate.Le, tree.Child(n, "upper"))
 		return predicate.Conjoin(low, high), a && b
 	case "COMPARE_IN":
 		return p.in(n)
 	case "OPERATOR_IS_NULL", "OPERATOR_IS_NOT_NULL":
-		children := list(n, "children")
+		children := tree.List(n, "children")
 		if len(children) == 1 {
 			x, _ := children[0].(node)
 			if col, ok := p.column(x); ok {
@@ -137,7 +125,7 @@ func (p *pusher) expr(n node) (e predicate.Expr, exact bool) {
 			}
 		}
 	case "OPERATOR_NOT":
-		if children := list(n, "children"); len(children) == 1 {
+		if children := tree.List(n, "children"); len(children) == 1 {
 			x, _ := children[0].(node)
 			if e, exact := p.expr(x); exact {
 				return predicate.Not{X: e}, true
@@ -150,13 +138,13 @@ func (p *pusher) expr(n node) (e predicate.Expr, exact bool) {
 }
 
 func (p *pusher) in(n node) (predicate.Expr, bool) {
-	children := list(n, "children")
+	children := tree.List(n, "children")
 	if len(children) < 2 {
 		return predicate.True{}, false
 	}
 	first, _ := children[0].(node)
-	if str(first, "class") == "FUNCTION" && str(first, "function_name") == "row" {
-		return p.rows(list(first, "children"), children[1:])
+	if tree.Str(first, "class") == "FUNCTION" && tree.Str(first, "function_name") == "row" {
+		return p.rows(tree.List(first, "children"), children[1:])
 	}
 	col, ok := p.column(first)
 	if !ok {
@@ -190,8 +178,8 @@ func (p *pusher) rows(columns, values []any) (predicate.Expr, bool) {
 	first := make([]predicate.Value, len(columns))
 	for _, v := range values {
 		row, _ := v.(node)
-		cells := list(row, "children")
-		if str(row, "class") != "FUNCTION" || str(row, "function_name") != "row" || len(cells) != len(columns) {
+		cells := tree.List(row, "children")
+		if tree.Str(row, "class") != "FUNCTION" || tree.Str(row, "function_name") != "row" || len(cells) != len(columns) {
 			return predicate.True{}, false
 		}
 		all := predicate.And{}
@@ -215,7 +203,7 @@ func (p *pusher) rows(columns, values []any) (predicate.Expr, bool) {
 }
 
 func (p *pusher) function(n node) (predicate.Expr, bool) {
-	children := list(n, "children")
+	children := tree.List(n, "children")
 	if len(children) != 2 {
 		return predicate.True{}, false
 	}
@@ -226,7 +214,7 @@ func (p *pusher) function(n node) (predicate.Expr, bool) {
 	if !ok || !isText {
 		return predicate.True{}, false
 	}
-	switch strings.ToLower(str(n, "function_name")) {
+	switch strings.ToLower(tree.Str(n, "function_name")) {
 	case "starts_with", "prefix", "^@":
 		return predicate.StartsWith{Column: col, Prefix: text}, true
 	case "~~", "like":
@@ -257,7 +245,7 @@ func (p *pusher) compare(l node, op predicate.Op, r node) (predicate.Expr, bool)
 // the others; a parameter and a cast to VARCHAR do not.
 func (q *statement) operand(n node) predicate.Value {
 	v := q.constant(n)
-	if s, ok := v.(string); ok && str(n, "class") != "CONSTANT" {
+	if s, ok := v.(string); ok && tree.Str(n, "class") != "CONSTANT" {
 		return predicate.Typed{Type: "varchar", Text: s}
 	}
 	return v
@@ -334,14 +322,14 @@ func (p *pusher) field(n node) (arrow.Field, bool) {
 
 // named is the name of a column, when the expression is one and no other table of the FROM clause could be meant.
 func (p *pusher) named(n node) (string, bool) {
-	if str(n, "class") != "COLUMN_REF" {
+	if tree.Str(n, "class") != "COLUMN_REF" {
 		return "", false
 	}
 	// Column aliases give other names to columns.
-	if len(list(p.s.node, "column_name_alias")) > 0 {
+	if len(tree.List(p.s.node, "column_name_alias")) > 0 {
 		return "", false
 	}
-	names := list(n, "column_names")
+	names := tree.List(n, "column_names")
 	if len(names) == 0 || len(names) > 2 {
 		return "", false
 	}
@@ -388,14 +376,14 @@ func (s *source) field(name string) (f arrow.Field, ok bool) {
 
 // constant is the value of a literal, a cast literal or a parameter: nil when the expression is none, or is NULL.
 func (q *statement) constant(n node) predicate.Value {
-	switch str(n, "class") {
+	switch tree.Str(n, "class") {
 	case "CONSTANT":
-		v := child(n, "value")
+		v := tree.Child(n, "value")
 		if null, _ := v["is_null"].(bool); null {
 			return nil
 		}
-		typ := child(v, "type")
-		switch id := str(typ, "id"); id {
+		typ := tree.Child(v, "type")
+		switch id := tree.Str(typ, "id"); id {
 		case "VARCHAR":
 			s, _ := v["value"].(string)
 			return s
@@ -417,18 +405,18 @@ func (q *statement) constant(n node) predicate.Value {
 			}
 		case "DECIMAL":
 			num, ok := v["value"].(json.Number)
-			scale, _ := child(typ, "type_info")["scale"].(json.Number)
+			scale, _ := tree.Child(typ, "type_info")["scale"].(json.Number)
 			k, err := strconv.Atoi(string(scale))
 			if ok && err == nil {
 				return predicate.Typed{Type: "decimal", Text: shift(string(num), k)}
 			}
 		}
 	case "PARAMETER":
-		v, _ := q.param(str(n, "identifier"))
+		v, _ := q.param(tree.Str(n, "identifier"))
 		return fromGo(v)
 	case "CAST":
-		in := q.constant(child(n, "child"))
-		typ := strings.ToUpper(str(child(n, "cast_type"), "id"))
+		in := q.constant(tree.Child(n, "child"))
+		typ := strings.ToUpper(tree.Str(tree.Child(n, "cast_type"), "id"))
 		if s, ok := in.(string); ok {
 			switch typ {
 			case "DATE":
@@ -451,7 +439,7 @@ func (q *statement) constant(n node) predicate.Value {
 		}
 	case "FUNCTION":
 		// A negative number is the function - over a positive one.
-		if c := list(n, "children"); str(n, "function_name") == "-" && len(c) == 1 {
+		if c := tree.List(n, "children"); tree.Str(n, "function_name") == "-" && len(c) == 1 {
 			x, _ := c[0].(node)
 			switch v := q.constant(x).(type) {
 			case int64:

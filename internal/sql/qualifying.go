@@ -12,6 +12,7 @@ import (
 	"github.com/overlakedb/overlake/internal/lake"
 	"github.com/overlakedb/overlake/internal/row"
 	"github.com/overlakedb/overlake/internal/sql/lex"
+	"github.com/overlakedb/overlake/internal/sql/tree"
 )
 
 // The columns by which a query of its own tells rows.
@@ -36,7 +37,7 @@ func (r *resolver) qualifying(n node, s *source, sc *scope, plan *lake.Plan, col
 	q := r.q
 	t := lex.QuoteIdent(s.name)
 	head := "SELECT " + t + "." + lex.QuoteIdent(placeFile) + ", " + t + "." + lex.QuoteIdent(placeRow) + " "
-	with, ok := r.asideWith(location(s.node), sc, text)
+	with, ok := r.asideWith(tree.Location(s.node), sc, text)
 	if !ok {
 		return nil, nil
 	}
@@ -44,11 +45,11 @@ func (r *resolver) qualifying(n node, s *source, sc *scope, plan *lake.Plan, col
 	if err != nil {
 		return nil, err
 	}
-	key += "\x00" + strconv.Itoa(location(s.node)-shift)
+	key += "\x00" + strconv.Itoa(tree.Location(s.node)-shift)
 	if sets, ok := q.rowsOf[key]; ok {
 		return sets, nil
 	}
-	at := &places{at: len(with) + len(head) + location(s.node) - shift, plan: plan}
+	at := &places{at: len(with) + len(head) + tree.Location(s.node) - shift, plan: plan}
 	rows, done, err := q.ask(with+head+text, at)
 	if rows == nil || err != nil {
 		return nil, err
@@ -140,7 +141,7 @@ func integers(a arrow.Array) (out []int64, ok bool) {
 // fromWhere is the text of FROM and WHERE of the SELECT that reads a table, without a first condition that a column is not
 // NULL, and the offset that its places have lost.
 func (r *resolver) fromWhere(s *source, sc *scope, column string) (text string, shift int, ok bool) {
-	i := r.token(location(s.node))
+	i := r.token(tree.Location(s.node))
 	if i < 0 {
 		return "", 0, false
 	}

@@ -1,11 +1,8 @@
 package sql
 
 import (
-	"encoding/json"
 	"fmt"
-	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/overlakedb/overlake/internal/analysis"
@@ -15,25 +12,11 @@ import (
 	"github.com/overlakedb/overlake/internal/lake"
 	"github.com/overlakedb/overlake/internal/predicate"
 	"github.com/overlakedb/overlake/internal/sql/lex"
+	"github.com/overlakedb/overlake/internal/sql/tree"
 )
 
-// This file and pushdown.go are all that know DuckDB's syntax tree, as json_serialize_sql of version 1.5.6 gives it. A
-// node is a JSON object; query nodes have a type that ends in _NODE, expressions have a class. query_location is a byte
-// offset: of the first word for table names, calls and column names, of the operator for operators.
-
-type node = map[string]any
-
-func str(n node, key string) string { s, _ := n[key].(string); return s }
-func child(n node, key string) node { c, _ := n[key].(node); return c }
-func list(n node, key string) []any { l, _ := n[key].([]any); return l }
-func location(n node) int {
-	num, _ := n["query_location"].(json.Number)
-	v, err := strconv.ParseUint(string(num), 10, 64)
-	if err != nil || v > 1<<31 {
-		return -1
-	}
-	return int(v)
-}
+// node is an object of the syntax tree.
+type node = tree.Node
 
 // scopeKey is where a SELECT node keeps its scope once it was walked.
 const scopeKey = "\x00scope"
@@ -74,6 +57,7 @@ func (c *ctes) find(name string) (*ctes, bool) {
 
 // scope is the names that an expression can see.
 type scope struct {
+	node    node // the SELECT
 	sources []*source
 	outer   *scope
 	with    *ctes // names in sight
@@ -91,48 +75,23 @@ type resolver struct {
 }
 
 // resolve finds the tables and the text functions of a statement and gives the edits that replace them.
-func (q *statement) resolve(text, tree string) ([]lex.Edit, error) {
-	dec := json.NewDecoder(strings.NewReader(finite(tree)))
-	dec.UseNumber()
-	var root node
-	if err := dec.Decode(&root); err != nil {
-		return nil, errs.Wrap(errs.Internal, "sql.resolve", err)
-	}
-	if err := guard(root, text); err != nil {
-		return nil, err
-	}
+func (q *statement) resolve(text string, root node) ([]lex.Edit, error) {
 	tokens, err := lex.Tokens(text)
 	if err != nil {
 		return nil, err
 	}
 	r := &resolver{q: q, text: text, tokens: tokens}
-	for _, s := range list(root, "statements") {
+	for _, s := range tree.List(root, "statements") {
 		st, _ := s.(node)
-		if root := child(st, "node"); root != nil {
+		if root := tree.Child(st, "node"); root != nil {
 			root[rootKey] = true
 		}
-		if err := r.queryNode(child(st, "node"), nil, nil); err != nil {
+		if err := r.queryNode(tree.Child(st, "node"), nil, nil); err != nil {
 			return nil, err
 		}
 	}
 	return r.edits, nil
 }
-
-// finite makes JSON of a tree with constants that are infinite or NaN: DuckDB writes them as such, and JSON has no word for
-// them. They become null, which is no constant.
-func finite(tree string) string {
-	if !strings.Contains(tree, "Infinity") && !strings.Contains(tree, "NaN") {
-		return tree
-	}
-	return textOrEndless.ReplaceAllStringFunc(tree, func(s string) string {
-		if s[0] == '"' {
-			return s
-		}
-		return "null"
-	})
-}
-
-var textOrEndless = regexp.MustCompile(`"(?:[^"\\]|\\.)*"|-?(?:Infinity|NaN)`)
 
 // maxTree bounds the recursion over a tree.
 const maxTree = 4000
@@ -145,12 +104,12 @@ func (r *resolver) queryNode(n node, with *ctes, outer *scope) error {
 		return errs.New(errs.Invalid, "sql.resolve", "the statement is nested too deeply", errs.Hint("split it with WITH or a table"))
 	}
 	defer func() { r.depth-- }()
-	for _, e := range list(child(n, "cte_map"), "map") {
+	for _, e := range tree.List(tree.Child(n, "cte_map"), "map") {
 		entry, _ := e.(node)
-		name := str(entry, "key")
-		body := child(child(child(entry, "value"), "query"), "node")
+		name := tree.Str(entry, "key")
+		body := tree.Child(tree.Child(tree.Child(entry, "value"), "query"), "node")
 		inside := with
-		if str(body, "type") == "RECURSIVE_CTE_NODE" {
+		if tree.Str(body, "type") == "RECURSIVE_CTE_NODE" {
 			inside = &ctes{name: name, query: body, up: with}
 		}
 		if err := r.queryNode(body, inside, outer); err != nil {
@@ -161,7 +120,7 @@ func (r *resolver) queryNode(n node, with *ctes, outer *scope) error {
 	if r.depth == 1 {
 		r.top = with
 	}
-	if str(n, "type") != "SELECT_NODE" {
+	if tree.Str(n, "type") != "SELECT_NODE" {
 		for key, v := range n {
 			if key != "cte_map" {
 				if err := r.other(v, with, outer); err != nil {
@@ -171,10 +130,10 @@ func (r *resolver) queryNode(n node, with *ctes, outer *scope) error {
 		}
 		return nil
 	}
-	sc := &scope{outer: outer, with: with}
+	sc := &scope{node: n, outer: outer, with: with}
 	defer func() { n[scopeKey] = sc }()
 	outerJoin := false
-	if err := r.from(child(n, "from_table"), with, sc, &outerJoin); err != nil {
+	if err := r.from(tree.Child(n, "from_table"), with, sc, &outerJoin); err != nil {
 		return err
 	}
 	for key, v := range n {
@@ -185,13 +144,13 @@ func (r *resolver) queryNode(n node, with *ctes, outer *scope) error {
 			return err
 		}
 	}
-	names, all := mentioned(n)
+	names, all := tree.Mentioned(n)
 	for _, s := range sc.sources {
 		if s.base != nil && !all && !names[strings.ToLower(s.name)] {
 			s.used = s.columns(names)
 		}
 		if s.base != nil && prunable(n, s, sc) {
-			s.filter, s.exact = pushdown(r.q, child(n, "where_clause"), s, sc, outerJoin)
+			s.filter, s.exact = pushdown(r.q, tree.Child(n, "where_clause"), s, sc, outerJoin)
 		}
 	}
 	for _, s := range sc.sources {
@@ -200,7 +159,7 @@ func (r *resolver) queryNode(n node, with *ctes, outer *scope) error {
 		}
 		sql := ""
 		var more predicate.Expr
-		if s.exact && len(sc.sources) == 1 && child(n, "from_table")["query_location"] == s.node["query_location"] {
+		if s.exact && len(sc.sources) == 1 && tree.Child(n, "from_table")["query_location"] == s.node["query_location"] {
 			var err error
 			if sql, err = r.q.indexOnly(n, s); err != nil {
 				return err
@@ -230,40 +189,6 @@ func (r *resolver) queryNode(n node, with *ctes, outer *scope) error {
 	return nil
 }
 
-// mentioned collects the last names of all column names below a node, in lower case; all tells that some expression takes
-// every column.
-func mentioned(n node) (names map[string]bool, all bool) {
-	names = map[string]bool{}
-	var walk func(v any)
-	walk = func(v any) {
-		switch v := v.(type) {
-		case []any:
-			for _, x := range v {
-				walk(x)
-			}
-		case node:
-			switch str(v, "class") {
-			case "STAR":
-				all = true
-			case "COLUMN_REF":
-				if list := list(v, "column_names"); len(list) > 0 {
-					name, _ := list[len(list)-1].(string)
-					names[strings.ToLower(name)] = true
-				}
-				return
-			}
-			for _, x := range v {
-				switch x.(type) {
-				case node, []any:
-					walk(x)
-				}
-			}
-		}
-	}
-	walk(n)
-	return names, all
-}
-
 // columns counts the columns of a table that have one of the names, at least 1.
 func (s *source) columns(names map[string]bool) int {
 	sch, err := s.base.SchemaAt(s.ref)
@@ -288,7 +213,7 @@ func prunable(n node, s *source, sc *scope) bool {
 func (r *resolver) other(v any, with *ctes, outer *scope) error {
 	switch v := v.(type) {
 	case node:
-		if strings.HasSuffix(str(v, "type"), "_NODE") {
+		if tree.IsQuery(v) {
 			return r.queryNode(v, with, outer)
 		}
 		for _, c := range v {
@@ -311,37 +236,37 @@ func (r *resolver) from(n node, with *ctes, sc *scope, outerJoin *bool) error {
 	if n == nil {
 		return nil
 	}
-	switch str(n, "type") {
+	switch tree.Str(n, "type") {
 	case "BASE_TABLE":
 		return r.baseTable(n, with, sc)
 	case "JOIN":
-		switch kind := str(n, "ref_type"); {
+		switch kind := tree.Str(n, "ref_type"); {
 		case kind != "REGULAR" && kind != "CROSS" && kind != "NATURAL":
 			sc.placed = true
-		case str(n, "join_type") != "INNER" && kind != "CROSS":
+		case tree.Str(n, "join_type") != "INNER" && kind != "CROSS":
 			*outerJoin = true
 		}
 		for _, side := range []string{"left", "right"} {
-			if err := r.from(child(n, side), with, sc, outerJoin); err != nil {
+			if err := r.from(tree.Child(n, side), with, sc, outerJoin); err != nil {
 				return err
 			}
 		}
 		return r.expr(n["condition"], with, sc, false)
 	case "SUBQUERY":
-		body := child(child(n, "subquery"), "node")
-		sc.sources = append(sc.sources, &source{node: n, name: str(n, "alias"), query: body, scope: with})
+		body := tree.Child(tree.Child(n, "subquery"), "node")
+		sc.sources = append(sc.sources, &source{node: n, name: tree.Str(n, "alias"), query: body, scope: with})
 		return r.queryNode(body, with, sc)
 	case "EMPTY":
 		return nil
 	case "SHOW_REF":
-		if child(n, "query") == nil {
+		if tree.Child(n, "query") == nil {
 			return errs.New(errs.Unsupported, "sql.resolve", "SHOW inside a query", errs.Hint("read information_schema.tables, columns or schemata"))
 		}
 	}
-	sc.sources = append(sc.sources, &source{node: n, name: str(n, "alias")})
+	sc.sources = append(sc.sources, &source{node: n, name: tree.Str(n, "alias")})
 	for key, v := range n {
 		if key == "source" {
-			if err := r.from(child(n, key), with, sc, outerJoin); err != nil {
+			if err := r.from(tree.Child(n, key), with, sc, outerJoin); err != nil {
 				return err
 			}
 			continue
@@ -354,9 +279,9 @@ func (r *resolver) from(n node, with *ctes, sc *scope, outerJoin *bool) error {
 }
 
 func (r *resolver) baseTable(n node, with *ctes, sc *scope) error {
-	catalog, schema, name := str(n, "catalog_name"), str(n, "schema_name"), str(n, "table_name")
+	catalog, schema, name := tree.Str(n, "catalog_name"), tree.Str(n, "schema_name"), tree.Str(n, "table_name")
 	s := &source{node: n, name: name}
-	if a := str(n, "alias"); a != "" {
+	if a := tree.Str(n, "alias"); a != "" {
 		s.name = a
 	}
 	if schema == "" && catalog == "" {
@@ -392,14 +317,14 @@ func (r *resolver) baseTable(n node, with *ctes, sc *scope) error {
 	}
 	t, err := r.q.table(id)
 	if err != nil {
-		if at := location(n); at >= 0 && errs.Is(err, errs.NotFound) {
+		if at := tree.Location(n); at >= 0 && errs.Is(err, errs.NotFound) {
 			return errs.Wrap(errs.NotFound, "sql.table", lex.At(r.text, at, err.Error()), errs.Hint("%s", errs.HintOf(err)))
 		}
 		return err
 	}
 	s.base, s.id = t, id
 	if n["at_clause"] != nil {
-		at, end := r.atClause(r.token(location(n)), len(parts))
+		at, end := r.atClause(r.token(tree.Location(n)), len(parts))
 		if at < 0 {
 			return errs.New(errs.Internal, "sql.resolve", "the parser gave no place for AT", errs.On(name))
 		}
@@ -455,12 +380,12 @@ func (r *resolver) atClause(i, parts int) (at, end int) {
 
 // replaceTable puts an expression in the place of a table's name.
 func (r *resolver) replaceTable(s *source, parts int, sql string) error {
-	i := r.token(location(s.node))
+	i := r.token(tree.Location(s.node))
 	if i < 0 || i+2*(parts-1) >= len(r.tokens) {
 		return errs.New(errs.Internal, "sql.resolve", "the parser gave no place for a table", errs.On(s.name))
 	}
 	last, _ := r.nameSpan(i, parts)
-	if str(s.node, "alias") == "" {
+	if tree.Str(s.node, "alias") == "" {
 		sql += " AS " + lex.QuoteIdent(s.name)
 	}
 	r.edits = append(r.edits, lex.Edit{Start: r.tokens[i].Start, End: r.tokens[last].End, New: sql})
@@ -473,7 +398,7 @@ func (r *resolver) replaceTable(s *source, parts int, sql string) error {
 // tableEdit puts a scan of the table in the place of its name, with what is known besides its filter, or the expression that
 // does as well.
 func (r *resolver) tableEdit(s *source, more predicate.Expr, sql string) error {
-	if p := r.q.places; p != nil && p.plan != nil && location(s.node) == p.at {
+	if p := r.q.places; p != nil && p.plan != nil && tree.Location(s.node) == p.at {
 		placed, ok, err := r.q.placed(s.base, s.ref, p.plan)
 		if err != nil {
 			return err
@@ -501,7 +426,7 @@ func (r *resolver) tableEdit(s *source, more predicate.Expr, sql string) error {
 	}
 	parts := 1
 	for _, key := range []string{"catalog_name", "schema_name"} {
-		if str(s.node, key) != "" {
+		if tree.Str(s.node, key) != "" {
 			parts++
 		}
 	}
@@ -521,20 +446,20 @@ func (r *resolver) expr(v any, with *ctes, sc *scope, top bool) error {
 			if err := r.expr(c, with, sc, false); err != nil {
 				return err
 			}
-			if top && n != nil && str(n, "class") == "FUNCTION" && str(n, "alias") == "" {
-				if name := strings.ToLower(str(n, "function_name")); (name == "bm25" || name == "match") && len(r.edits) > 0 {
+			if top && n != nil && tree.Str(n, "class") == "FUNCTION" && tree.Str(n, "alias") == "" {
+				if name := strings.ToLower(tree.Str(n, "function_name")); (name == "bm25" || name == "match") && len(r.edits) > 0 {
 					r.edits[len(r.edits)-1].New += " AS " + name
 				}
 			}
 		}
 	case node:
-		if strings.HasSuffix(str(v, "type"), "_NODE") {
+		if tree.IsQuery(v) {
 			return r.queryNode(v, with, sc)
 		}
-		switch str(v, "class") {
+		switch tree.Str(v, "class") {
 		case "FUNCTION":
-			name := strings.ToLower(str(v, "function_name"))
-			if (name == "bm25" || name == "match") && str(v, "schema") == "" {
+			name := strings.ToLower(tree.Str(v, "function_name"))
+			if (name == "bm25" || name == "match") && tree.Str(v, "schema") == "" {
 				return r.textFunction(name, v, sc)
 			}
 		case "COLUMN_REF":
@@ -555,7 +480,7 @@ func (r *resolver) expr(v any, with *ctes, sc *scope, top bool) error {
 
 // shorten takes the schema off schema.table.column: the table is known by its name alone after rewriting.
 func (r *resolver) shorten(n node, sc *scope) {
-	names := list(n, "column_names")
+	names := tree.List(n, "column_names")
 	if len(names) < 3 {
 		return
 	}
@@ -564,7 +489,7 @@ func (r *resolver) shorten(n node, sc *scope) {
 			a, _ := names[0].(string)
 			b, _ := names[1].(string)
 			if s.id.Namespace != "" && strings.EqualFold(s.id.Namespace, a) && strings.EqualFold(s.name, b) {
-				if i := r.token(location(n)); i >= 0 && i+2 < len(r.tokens) {
+				if i := r.token(tree.Location(n)); i >= 0 && i+2 < len(r.tokens) {
 					r.edits = append(r.edits, lex.Edit{Start: r.tokens[i].Start, End: r.tokens[i+2].Start})
 				}
 				return
@@ -575,7 +500,7 @@ func (r *resolver) shorten(n node, sc *scope) {
 
 // textFunction prepares bm25(column, query …) and match(column, query …).
 func (r *resolver) textFunction(name string, n node, sc *scope) error {
-	at := location(n)
+	at := tree.Location(n)
 	i := r.token(at)
 	fail := func(format string, args ...any) error {
 		return errs.With(lex.Errorf(r.text, max(at, 0), format, args...), errs.Hint("write %s(column, 'words'), with analyzer => 'english', k1 => 1.2, b => 0.75 or operator => 'and' if needed", name))
@@ -584,12 +509,12 @@ func (r *resolver) textFunction(name string, n node, sc *scope) error {
 		return errs.New(errs.Internal, "sql.text", "the parser gave no place for a call", errs.On(name))
 	}
 	args, end := lex.Args(r.tokens, i+1)
-	children := list(n, "children")
+	children := tree.List(n, "children")
 	if len(children) < 2 || len(args) != len(children) {
 		return fail("%s needs a column and a query", name)
 	}
 	col, _ := children[0].(node)
-	if str(col, "class") != "COLUMN_REF" {
+	if tree.Str(col, "class") != "COLUMN_REF" {
 		return fail("the first argument of %s must be a column of a table", name)
 	}
 	src, column := find(col, sc)
@@ -607,7 +532,7 @@ func (r *resolver) textFunction(name string, n node, sc *scope) error {
 	for _, c := range children[2:] {
 		o, _ := c.(node)
 		v := r.q.constant(o)
-		switch strings.ToLower(str(o, "alias")) {
+		switch strings.ToLower(tree.Str(o, "alias")) {
 		case "analyzer":
 			analyzer, ok = v.(string)
 		case "operator":
@@ -620,7 +545,7 @@ func (r *resolver) textFunction(name string, n node, sc *scope) error {
 			ok = false
 		}
 		if !ok {
-			return fail("%s has no option %q, or not with this value", name, str(o, "alias"))
+			return fail("%s has no option %q, or not with this value", name, tree.Str(o, "alias"))
 		}
 	}
 	a, err := analysis.Find(analyzer)
@@ -652,7 +577,7 @@ func (r *resolver) textFunction(name string, n node, sc *scope) error {
 // find follows a column name to the table it comes from, through subqueries and WITH that pass it on unchanged.
 func find(col node, sc *scope) (*source, string) {
 	var names []string
-	for _, n := range list(col, "column_names") {
+	for _, n := range tree.List(col, "column_names") {
 		s, _ := n.(string)
 		names = append(names, s)
 	}
@@ -683,38 +608,38 @@ func (s *source) mayHave(name string) bool {
 		src, _ := s.column(name, 0)
 		return src != nil
 	}
-	if s.query == nil || str(s.query, "type") != "SELECT_NODE" {
+	if s.query == nil || tree.Str(s.query, "type") != "SELECT_NODE" {
 		return true
 	}
-	renamed := list(s.node, "column_name_alias")
+	renamed := tree.List(s.node, "column_name_alias")
 	for _, a := range renamed {
 		if a, _ := a.(string); strings.EqualFold(a, name) {
 			return true
 		}
 	}
-	if values := child(s.query, "from_table"); str(values, "type") == "EXPRESSION_LIST" {
-		rows := list(values, "values")
+	if values := tree.Child(s.query, "from_table"); tree.Str(values, "type") == "EXPRESSION_LIST" {
+		rows := tree.List(values, "values")
 		if len(rows) == 0 {
 			return true
 		}
 		cells, _ := rows[0].([]any)
 		return len(cells) > len(renamed) // the others are named by the engine
 	}
-	for i, item := range list(s.query, "select_list") {
+	for i, item := range tree.List(s.query, "select_list") {
 		n, _ := item.(node)
-		alias := str(n, "alias")
+		alias := tree.Str(n, "alias")
 		switch {
-		case str(n, "class") == "STAR":
+		case tree.Str(n, "class") == "STAR":
 			return true
 		case i < len(renamed):
-		case alias == "" && str(n, "class") == "COLUMN_REF":
-			names := list(n, "column_names")
+		case alias == "" && tree.Str(n, "class") == "COLUMN_REF":
+			names := tree.List(n, "column_names")
 			if last, _ := names[len(names)-1].(string); strings.EqualFold(last, name) {
 				return true
 			}
 		case strings.EqualFold(alias, name):
 			return true
-		case alias == "" && str(n, "class") != "CONSTANT" && str(n, "class") != "FUNCTION":
+		case alias == "" && tree.Str(n, "class") != "CONSTANT" && tree.Str(n, "class") != "FUNCTION":
 			return true // the engine finds a name
 		}
 	}
@@ -738,7 +663,7 @@ func (s *source) column(name string, depth int) (*source, string) {
 		}
 		return nil, ""
 	}
-	if s.query == nil || str(s.query, "type") != "SELECT_NODE" {
+	if s.query == nil || tree.Str(s.query, "type") != "SELECT_NODE" {
 		return nil, ""
 	}
 	// The sources of the inner SELECT were resolved when it was walked; here only names matter.
@@ -746,19 +671,19 @@ func (s *source) column(name string, depth int) (*source, string) {
 	if inner == nil {
 		return nil, ""
 	}
-	for _, item := range list(s.query, "select_list") {
+	for _, item := range tree.List(s.query, "select_list") {
 		n, _ := item.(node)
 		switch {
-		case str(n, "class") == "STAR":
+		case tree.Str(n, "class") == "STAR":
 			for _, src := range inner.sources {
 				if found, c := src.column(name, depth+1); found != nil {
 					return found, c
 				}
 			}
-		case str(n, "class") == "COLUMN_REF":
-			names := list(n, "column_names")
+		case tree.Str(n, "class") == "COLUMN_REF":
+			names := tree.List(n, "column_names")
 			last, _ := names[len(names)-1].(string)
-			heading := str(n, "alias")
+			heading := tree.Str(n, "alias")
 			if heading == "" {
 				heading = last
 			}

@@ -93,16 +93,16 @@ func (q *statement) rewrite(w *rewriting) (*rewriting, error) {
 	if err := checkArgs(q.params, q.args); err != nil {
 		return nil, err
 	}
-	tree, err := q.s.env.engine.Parse(q.ctx, w.text)
+	root, err := q.parse(w.text)
 	if err != nil {
 		if strings.Contains(err.Error(), "Only SELECT statements can be serialized") {
 			return nil, errs.New(errs.Unsupported, "sql.query", "PIVOT without the values of its columns, or a statement that is no query",
 				errs.Hint("name the values: PIVOT t ON c IN ('a', 'b') USING sum(x)"))
 		}
-		return nil, w.locate(err)
+		return nil, w.own(w.locate(err))
 	}
 	given := q.params
-	edits, err := q.resolve(w.text, tree)
+	edits, err := q.resolve(w.text, root)
 	if err != nil {
 		return nil, w.own(err)
 	}
@@ -114,6 +114,11 @@ func (q *statement) rewrite(w *rewriting) (*rewriting, error) {
 	}
 	q.restoreLists(w)
 	return w, nil
+}
+
+// parse gives the syntax tree of a SELECT whose functions are all for statements of users.
+func (q *statement) parse(text string) (node, error) {
+	return q.s.env.trees.Of(text, func() (string, error) { return q.s.env.engine.Parse(q.ctx, text) }, func(root node) error { return guard(root, text) })
 }
 
 // expand replaces the search functions of a text until none is left.

@@ -29,6 +29,7 @@ import (
 	"github.com/overlakedb/overlake/internal/sql/coltype"
 	"github.com/overlakedb/overlake/internal/sql/lex"
 	"github.com/overlakedb/overlake/internal/sql/paths"
+	"github.com/overlakedb/overlake/internal/sql/tree"
 )
 
 // Env is what all sessions share. It is safe for concurrent use.
@@ -40,6 +41,7 @@ type Env struct {
 	texts    *search.TextCache
 
 	paths *paths.Paths
+	trees *tree.Trees
 
 	mu      sync.Mutex
 	scorers map[int64]*bm25.Scorer
@@ -47,10 +49,13 @@ type Env struct {
 	scalars map[string]stability // functions that make one value of each row
 }
 
+// treeBytes bounds the syntax trees that are kept of statements.
+const treeBytes = 16 << 20
+
 // NewEnv prepares an engine for sessions over a catalog. export lists the directories that COPY TO may write into.
 func NewEnv(db *engine.DB, catalog lake.Catalog, overlays *overlay.Set, export []string) (*Env, error) {
 	e := &Env{engine: db, catalog: catalog, overlays: overlays, export: export, texts: search.NewTextCache(),
-		paths: paths.New(paths.Most), scorers: map[int64]*bm25.Scorer{}}
+		paths: paths.New(paths.Most), trees: tree.NewTrees(treeBytes), scorers: map[int64]*bm25.Scorer{}}
 	return e, errors.Join(coltype.Register(db), e.registerText(), registerEffort(db))
 }
 

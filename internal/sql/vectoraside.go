@@ -11,6 +11,8 @@ import (
 	"github.com/overlakedb/overlake/internal/index/vector"
 	"github.com/overlakedb/overlake/internal/sql/coltype"
 	"github.com/overlakedb/overlake/internal/sql/lex"
+	"github.com/overlakedb/overlake/internal/sql/nearest"
+	"github.com/overlakedb/overlake/internal/sql/tree"
 	"github.com/overlakedb/overlake/internal/vec/pgvector"
 )
 
@@ -20,27 +22,27 @@ import (
 
 // vectorAside evaluates argument i of a distance, for a column of the form, and gives its type too; nil when it is not of
 // these.
-func (r *resolver) vectorAside(distance node, i int, arg node, sc *scope, form vector.Form) (out *vector.Query, typ string, err error) {
-	switch str(arg, "class") {
+func (r *resolver) vectorAside(distance node, i int, arg node, sc *scope, form vector.Form) (*nearest.Values, error) {
+	switch tree.Str(arg, "class") {
 	case "SUBQUERY":
-		if str(arg, "subquery_type") != "SCALAR" {
-			return nil, "", nil
+		if tree.Str(arg, "subquery_type") != "SCALAR" {
+			return nil, nil
 		}
 	case "FUNCTION":
 		if op, _ := arg["is_operator"].(bool); op || !r.q.constantCall(arg) {
-			return nil, "", nil
+			return nil, nil
 		}
 	default:
-		return nil, "", nil
+		return nil, nil
 	}
 	lo, hi, ok := r.argument(distance, i)
 	if !ok {
-		return nil, "", nil
+		return nil, nil
 	}
 	q := r.q
 	with, ok := r.asideWith(lo, sc, r.text[lo:hi])
 	if !ok {
-		return nil, "", nil
+		return nil, nil
 	}
 	value := "x"
 	if form != vector.Dense {
@@ -49,31 +51,31 @@ func (r *resolver) vectorAside(distance node, i int, arg node, sc *scope, form v
 	text := with + "SELECT " + value + ", typeof(x) FROM (SELECT " + r.text[lo:hi] + " AS x)"
 	rows, done, err := q.ask(text, nil)
 	if rows == nil || err != nil {
-		return nil, "", err
+		return nil, err
 	}
 	defer done()
 	if !rows.Next() || rows.Record().NumRows() != 1 {
-		return nil, "", canceled(rows.Err())
+		return nil, canceled(rows.Err())
 	}
 	kind, _ := rows.Record().Column(1).(*array.String)
 	if kind == nil {
-		return nil, "", nil
+		return nil, nil
 	}
-	typ = strings.Clone(kind.Value(0))
-	out, literal := valueAside(rows.Record().Column(0), typ, form)
+	typ := strings.Clone(kind.Value(0))
+	out, literal := valueAside(rows.Record().Column(0), 0, typ, form)
 	if out == nil {
-		return nil, "", nil
+		return nil, nil
 	}
 	r.edits = slices.DeleteFunc(r.edits, func(e lex.Edit) bool { return e.Start >= lo && e.End <= hi })
 	r.edits = append(r.edits, lex.Edit{Start: lo, End: hi, New: literal})
 	q.gone = true
-	return out, typ, nil
+	return &nearest.Values{Queries: []vector.Query{*out}, Type: typ}, nil
 }
 
-// valueAside is the first value of a column as a vector, and a literal of it; nil when its type does not make one of the
+// valueAside is value i of a column as a vector, and a literal of it; nil when its type does not make one of the
 // form. What has no form of floats comes as text.
-func valueAside(value arrow.Array, typ string, form vector.Form) (*vector.Query, string) {
-	if value.IsNull(0) {
+func valueAside(value arrow.Array, i int, typ string, form vector.Form) (*vector.Query, string) {
+	if value.IsNull(i) {
 		return nil, ""
 	}
 	if form == vector.Dense && (typ == "vector" || typ == "halfvec") {
@@ -85,7 +87,7 @@ func valueAside(value arrow.Array, typ string, form vector.Form) (*vector.Query,
 		if !ok || values.NullN() > 0 {
 			return nil, ""
 		}
-		from, to := list.ValueOffsets(0)
+		from, to := list.ValueOffsets(i)
 		q := vector.DenseQuery(slices.Clone(values.Float32Values()[from:to]))
 		return &q, coltype.CastFunction(typ) + "(CAST(" + lex.QuoteText(pgvector.Format(q.Floats)) + " AS " + typ + "))"
 	}
@@ -93,7 +95,7 @@ func valueAside(value arrow.Array, typ string, form vector.Form) (*vector.Query,
 	if !ok {
 		return nil, ""
 	}
-	literal := lex.QuoteText(s.Value(0))
+	literal := lex.QuoteText(s.Value(i))
 	switch {
 	case typ == "VARCHAR":
 	case typ == "BIT" && form == vector.Bits:
@@ -103,7 +105,7 @@ func valueAside(value arrow.Array, typ string, form vector.Form) (*vector.Query,
 	default:
 		return nil, ""
 	}
-	q, err := vector.ParseQuery(form, strings.Clone(s.Value(0)))
+	q, err := vector.ParseQuery(form, strings.Clone(s.Value(i)))
 	if err != nil {
 		return nil, ""
 	}
@@ -121,16 +123,16 @@ func (q *statement) constantCall(n node) bool {
 				walk(x, lambda)
 			}
 		case node:
-			switch str(v, "class") {
+			switch tree.Str(v, "class") {
 			case "COLUMN_REF":
-				same = same && lambda && len(list(v, "column_names")) == 1
+				same = same && lambda && len(tree.List(v, "column_names")) == 1
 			case "SUBQUERY", "WINDOW", "STAR":
 				same = false
 			case "LAMBDA":
 				lambda = true
 			case "FUNCTION":
 				op, _ := v["is_operator"].(bool)
-				steady, known := q.stabilityOf(str(v, "function_name"))
+				steady, known := q.stabilityOf(tree.Str(v, "function_name"))
 				same = same && (op || known && steady == ofAll)
 			}
 			for _, x := range v {
@@ -188,8 +190,8 @@ func (q *statement) restless(v any) bool {
 			if v["sample"] != nil {
 				return true
 			}
-			if op, _ := v["is_operator"].(bool); str(v, "class") == "FUNCTION" && !op {
-				if s, known := q.stabilityOf(str(v, "function_name")); known && s == ofEachCall {
+			if op, _ := v["is_operator"].(bool); tree.Str(v, "class") == "FUNCTION" && !op {
+				if s, known := q.stabilityOf(tree.Str(v, "function_name")); known && s == ofEachCall {
 					return true
 				}
 			}
@@ -219,12 +221,12 @@ func wholeRows(v any, s *source, inner bool) bool {
 	case []any:
 		return slices.ContainsFunc(v, func(x any) bool { return wholeRows(x, s, inner) })
 	case node:
-		inner = inner || strings.HasSuffix(str(v, "type"), "_NODE")
-		switch str(v, "class") {
+		inner = inner || tree.IsQuery(v)
+		switch tree.Str(v, "class") {
 		case "STAR":
-			return !inner || strings.EqualFold(str(v, "relation_name"), s.name)
+			return !inner || strings.EqualFold(tree.Str(v, "relation_name"), s.name)
 		case "COLUMN_REF":
-			names := list(v, "column_names")
+			names := tree.List(v, "column_names")
 			name, _ := names[0].(string)
 			if len(names) > 1 || !strings.EqualFold(name, s.name) {
 				return false
@@ -243,7 +245,7 @@ func wholeRows(v any, s *source, inner bool) bool {
 
 // argument is the place of an argument of a distance in the text.
 func (r *resolver) argument(distance node, i int) (lo, hi int, ok bool) {
-	k := r.token(location(distance))
+	k := r.token(tree.Location(distance))
 	if k < 0 {
 		return 0, 0, false
 	}
@@ -294,11 +296,11 @@ func (q *statement) ask(text string, at *places) (rows *engine.Result, done func
 		return nil, nil, canceled(err)
 	}
 	w := &rewriting{original: text, text: text}
-	tree, err := q.s.env.engine.Parse(q.ctx, text)
+	root, err := aside.parse(text)
 	if err != nil {
 		return fail(err)
 	}
-	edits, err := aside.resolve(text, tree)
+	edits, err := aside.resolve(text, root)
 	if err != nil {
 		return fail(err)
 	}

@@ -397,13 +397,13 @@ func (g *gen) form(from string) form {
 	case 2:
 		then = ", -t.id"
 	}
-	order := " ORDER BY " + d + then
+	by := d
 	items := "t.id, t.kind, " + d + " AS d"
 	switch g.rng.IntN(8) {
 	case 0:
-		items, order = "t.id, "+d+" AS d, t.n", " ORDER BY d"+then
+		items, by = "t.id, "+d+" AS d, t.n", "d"
 	case 1:
-		items, order = "t.id, "+d+" AS d", " ORDER BY 2"+then
+		items, by = "t.id, "+d+" AS d", "2"
 	case 2:
 		items = "t.*"
 	case 3:
@@ -413,11 +413,10 @@ func (g *gen) form(from string) form {
 	case 5:
 		items = "t.id, (SELECT count(*) FROM keys k WHERE k.id = t.id)"
 	}
-	join := ""
-	switch g.rng.IntN(14) {
+	join, before := "", ""
+	switch g.rng.IntN(20) {
 	case 0:
 		join = " JOIN keys k ON k.id = t.id"
-		then = ""
 	case 1:
 		join = ", keys k"
 		if where == "" {
@@ -437,12 +436,24 @@ func (g *gen) form(from string) form {
 		join = " JOIN (SELECT id, count(*) AS c FROM keys GROUP BY id) z USING (id)"
 	case 7:
 		join = " JOIN few ON few.kind = t.kind"
+	case 8, 9: // rows of keys alone come last
+		join, then = " "+pick(g.rng, "RIGHT", "FULL")+" JOIN keys k ON k.id = t.id"+pick(g.rng, "", " AND k.w > 3"), then+", k.id"
+	case 10, 11:
+		before, join, then = "keys k "+pick(g.rng, "LEFT", "RIGHT", "FULL")+" JOIN ", " ON k.id = t.id"+pick(g.rng, "", " AND t.n > 5"), then+", k.id"
+	case 12:
+		join = pick(g.rng, " SEMI", " ANTI") + " JOIN keys k ON k.id = t.id"
+	case 13:
+		join, then = " LEFT JOIN keys k ON k.id = t.id FULL JOIN keys l ON l.id = k.id + 2", then+", k.id, l.id"
+	}
+	if (before != "" || strings.Contains(join, "FULL") || strings.Contains(join, "RIGHT")) && g.rng.IntN(3) == 0 && where == "" {
+		where = pick(g.rng, " WHERE k.w > 10", " WHERE t.id IS NULL OR t.n > 4", " WHERE coalesce(k.w, 9) < 12")
 	}
 	f := form{args: g.args}
 	if strings.HasPrefix(items, "* EX") && join != "" {
 		items = "t.*"
 	}
-	body := "SELECT " + items + " FROM " + from + join + where + order + tail
+	from = before + from
+	body := "SELECT " + items + " FROM " + from + join + where + " ORDER BY " + by + then + tail
 	with := ""
 	if strings.Contains(join, "few") {
 		with = "WITH few AS (SELECT 'a' AS kind UNION ALL SELECT 'dd') "
@@ -460,24 +471,74 @@ func (g *gen) form(from string) form {
 	case 2:
 		body = "(" + body + ") UNION ALL (" + body + ")"
 	case 3:
-		body = fmt.Sprintf("SELECT o.id FROM %s o WHERE o.id IN (SELECT t.id FROM %s%s%s%s%s) ORDER BY o.id", g.table, from, join, where, " ORDER BY "+d+then+ifEmpty(then, ", t.id"), tail)
+		body = fmt.Sprintf("SELECT o.id FROM %s o WHERE o.id IN (SELECT t.id FROM %s%s%s%s%s) ORDER BY o.id", g.table, from, join, where, " ORDER BY "+d+then, tail)
 	}
 	f.text = with + body
 	return f
 }
 
-func ifEmpty(s, otherwise string) string {
-	if s == "" {
-		return otherwise
+// each is a SELECT of the nearest rows of each row of an outer query.
+func (g *gen) each(from string) form {
+	g.args, g.named = nil, false
+	table := g.table
+	if from != "" {
+		table = from
 	}
-	return ""
+	as := func(name string) string { // a table under another name, which AT comes behind
+		if i := strings.Index(table, " AT ("); i >= 0 {
+			return table[:i] + " AS " + name + table[i:]
+		}
+		return table + " AS " + name
+	}
+	c, v := pick(g.rng, g.columns...), pick(g.rng, g.columns...)
+	of, vector := "(SELECT u.id, u.n, u."+v+" AS v FROM "+as("u")+" WHERE u."+v+" IS NOT NULL AND u.id % 7 = "+strconv.Itoa(g.rng.IntN(7))+") q", "q.v"
+	where := ""
+	switch g.rng.IntN(7) {
+	case 0: // with vectors that are NULL
+		of = "(SELECT u.id, u.n, u." + v + " AS v FROM " + as("u") + " WHERE u.id % 9 = " + strconv.Itoa(g.rng.IntN(9)) + ") q"
+	case 1:
+		of, vector = as("q"), "q."+v
+		where = fmt.Sprintf(" WHERE q.id < %d AND q.%s IS NOT NULL", g.rng.IntN(20), v)
+	case 2:
+		of = fmt.Sprintf("(VALUES (1, 3, '%s'::vector), (2, 5, '%s'::vector), (3, 9, '%s'::vector)) q(id, n, v)", g.vector(g.dim, false), g.half(g.dim), g.vector(g.dim, true))
+	case 3:
+		of = "keys k JOIN " + of + " ON k.id = q.id"
+	case 4:
+		of += " LEFT JOIN keys k ON k.id = q.id"
+	}
+	d := "t." + c + pick(g.rng, " <-> ", " <#> ", " <=> ", " <+> ") + vector
+	inner := ""
+	if g.rng.IntN(2) == 0 {
+		inner = " WHERE " + g.where("t", g.rng.IntN(2))
+	}
+	if g.rng.IntN(8) == 0 { // a condition that each row of the outer query has its own of
+		inner = " WHERE t.n > q.n / 2"
+	}
+	then := pick(g.rng, ", t.id", ", t.id", ", t.kind DESC, t.id")
+	n := strconv.Itoa(1 + g.rng.IntN(6))
+	near := func(items string) string {
+		return "(SELECT " + items + " FROM " + as("t") + inner + " ORDER BY " + d + then + " LIMIT "
+	}
+	f := form{}
+	switch g.rng.IntN(5) {
+	case 0:
+		f.text = "SELECT q.id, " + near("t.id") + "1) AS nearest FROM " + of + where + " ORDER BY 1, 2"
+	case 1:
+		f.text = "SELECT q.id, s.id, s.d FROM " + of + " LEFT JOIN LATERAL " + near("t.id, "+d+" AS d") + n + ") s ON s.id <> q.id" + where + " ORDER BY 1, 2, 3"
+	case 2:
+		f.text = "WITH w AS (SELECT q.id, s.* FROM " + of + " CROSS JOIN LATERAL " + near("t.id AS i, t.kind") + n + ") s" + where + ") SELECT * FROM w ORDER BY ALL"
+	default:
+		f.text = "SELECT q.id, s.id, s.kind, s.d FROM " + of + ", LATERAL " + near("t.id, t.kind, "+d+" AS d") + n + ") s" + where + " ORDER BY 1, 2, 3"
+	}
+	f.args = g.args
+	return f
 }
 
 // digits are what may differ in errors: which row is met first.
 var digits = regexp.MustCompile(`"-?[0-9.e+-]+"`)
 
 // tally counts statements.
-type tally struct{ asked, refused, looked, used, rows int }
+type tally struct{ asked, refused, looked, used, rows, each int }
 
 // Statements of ORDER BY distance LIMIT n of all shapes over tables of all shapes: with indexes that compare all, the answers
 // are those without any, to the last digit.
@@ -518,18 +579,24 @@ func TestRandomStatements(t *testing.T) {
 		}
 	}
 	t.Logf("%+v", sum)
-	if sum.used*5 < sum.looked*2 || sum.refused > sum.asked/4 || sum.rows < 5*sum.asked {
+	if sum.each*20 < sum.asked || sum.used*4 < sum.looked || sum.refused > sum.asked/4 || sum.rows < 5*sum.asked {
 		t.Errorf("too few statements used an index to prove anything: %+v", sum)
 	}
 }
 
 func (g *gen) compare(sum *tally, sh shape, from string) {
 	f := g.form(from)
-	if from != "" {
+	each := g.rng.IntN(5) == 0
+	if each {
+		f = g.each(from)
+	} else if from != "" {
 		f.text = strings.ReplaceAll(f.text, "FROM "+g.table+" WHERE id =", "FROM "+from+" WHERE id =")
 		f.text = strings.ReplaceAll(f.text, "JOIN "+g.table+" u", "JOIN "+strings.Replace(from, g.table, g.table+" u", 1))
 	}
 	hint := pick(g.rng, " /*+ index exact */", " /*+ exact */", " /*+ exact */", " /*+ INDEX_HINT(exact=on) index */")
+	if each {
+		hint = " /*+ index exact */" // else a scan is as good for tables as small as these
+	}
 	want, werr := g.rows(f.text+" /*+ no_index */", f.args...)
 	got, gerr := g.rows(f.text+hint, f.args...)
 	sum.asked++
@@ -552,7 +619,9 @@ func (g *gen) compare(sum *tally, sh shape, from string) {
 			g.explain(f.text+hint, f.args...))
 		return
 	}
-	if g.rng.IntN(4) == 0 {
+	if each && strings.Contains(g.explain(f.text+hint, f.args...), "of the outer query") {
+		sum.each++
+	} else if !each && g.rng.IntN(4) == 0 {
 		sum.looked++
 		if g.explain(f.text+hint, f.args...) != "" {
 			sum.used++
