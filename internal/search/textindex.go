@@ -51,14 +51,14 @@ func (r *TextQuery) terms() [][]byte {
 }
 
 // TextStats collects what BM25 needs to know of a query over all rows of a plan's files: from the index where it covers them,
-// from the texts elsewhere. files are those of the plan, in its order.
-func TextStats(ctx context.Context, cache *TextCache, plan *lake.Plan, view *overlay.View, files []TextFile, r TextQuery) (bm25.Stats, error) {
-	stats := bm25.Stats{DocFreq: map[string]int64{}}
+// from the texts elsewhere. files are those of the plan, in its order. used is the name of the index, "" when it told nothing.
+func TextStats(ctx context.Context, cache *TextCache, plan *lake.Plan, view *overlay.View, files []TextFile, r TextQuery) (stats bm25.Stats, used string, err error) {
+	stats = bm25.Stats{DocFreq: map[string]int64{}}
 	rest := files
 	if x, field := r.index(view); x != nil {
 		parts, left, err := x.TextParts(ctx, plan)
 		if err != nil {
-			return stats, err
+			return stats, "", err
 		}
 		for _, p := range parts {
 			// An artifact counts the rows of all its files, also of those that the table has no more.
@@ -66,6 +66,7 @@ func TextStats(ctx context.Context, cache *TextCache, plan *lake.Plan, view *ove
 			if ok {
 				terms, err := p.Reader.Lookup(ctx, field, r.terms())
 				if ok = err == nil; ok {
+					used = x.Name
 					st := p.Reader.Stats(field)
 					stats.Docs += st.Docs
 					stats.SumTotalTermFreq += st.SumTotalTermFreq
@@ -73,7 +74,7 @@ func TextStats(ctx context.Context, cache *TextCache, plan *lake.Plan, view *ove
 						stats.DocFreq[r.Query.Terms[i]] += t.DocFreq
 					}
 				} else if err := p.Damaged(ctx, err); err != nil {
-					return stats, err
+					return stats, "", err
 				}
 			}
 			for _, f := range p.Files {
@@ -91,11 +92,11 @@ func TextStats(ctx context.Context, cache *TextCache, plan *lake.Plan, view *ove
 	if len(rest) > 0 {
 		flat, err := cache.Collect(ctx, rest, r.Analyzer, r.Query)
 		if err != nil {
-			return stats, err
+			return stats, "", err
 		}
 		stats.Merge(flat)
 	}
-	return stats, nil
+	return stats, used, nil
 }
 
 // TextRequest asks for the rows that are best for a query.

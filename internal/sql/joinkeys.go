@@ -305,7 +305,9 @@ func (q *statement) distinct(s *source, column string, other arrow.DataType) (ou
 	if err != nil {
 		return nil, false, err
 	}
-	scan, err := aside.scan(s.base, s.ref, plan, s.filter, 1)
+	one := *s
+	one.used = 1
+	scan, err := aside.scan(&one, plan, s.filter)
 	if err != nil {
 		return nil, false, err
 	}

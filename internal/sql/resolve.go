@@ -1,14 +1,10 @@
 package sql
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 
-	"github.com/overlakedb/overlake/internal/analysis"
 	"github.com/overlakedb/overlake/internal/errs"
-	"github.com/overlakedb/overlake/internal/index/bm25"
-	"github.com/overlakedb/overlake/internal/index/bm25/similarity"
 	"github.com/overlakedb/overlake/internal/lake"
 	"github.com/overlakedb/overlake/internal/predicate"
 	"github.com/overlakedb/overlake/internal/sql/lex"
@@ -36,6 +32,7 @@ type source struct {
 	filter predicate.Expr // what WHERE says of a base table alone
 	exact  bool           // that is all that WHERE says
 	plan   *lake.Plan     // under the filter, once somebody asked for it
+	match  []*textCall    // conditions of WHERE that a text of the table matches
 	used   int            // how many columns of a base table the SELECT seems to use; 0: all
 }
 
@@ -162,6 +159,11 @@ func (r *resolver) queryNode(n node, with *ctes, outer *scope) error {
 		if s.exact && len(sc.sources) == 1 && tree.Child(n, "from_table")["query_location"] == s.node["query_location"] {
 			var err error
 			if sql, err = r.q.indexOnly(n, s); err != nil {
+				return err
+			}
+		}
+		if !outerJoin && prunable(n, s, sc) {
+			if err := r.texts(n, s, sc, &sql); err != nil {
 				return err
 			}
 		}
@@ -420,7 +422,7 @@ func (r *resolver) tableEdit(s *source, more predicate.Expr, sql string) error {
 		if err != nil {
 			return err
 		}
-		if sql, err = r.q.scan(s.base, s.ref, plan, filter, s.used); err != nil {
+		if sql, err = r.q.scan(s, plan, filter); err != nil {
 			return err
 		}
 	}
@@ -496,82 +498,6 @@ func (r *resolver) shorten(n node, sc *scope) {
 			}
 		}
 	}
-}
-
-// textFunction prepares bm25(column, query …) and match(column, query …).
-func (r *resolver) textFunction(name string, n node, sc *scope) error {
-	at := tree.Location(n)
-	i := r.token(at)
-	fail := func(format string, args ...any) error {
-		return errs.With(lex.Errorf(r.text, max(at, 0), format, args...), errs.Hint("write %s(column, 'words'), with analyzer => 'english', k1 => 1.2, b => 0.75 or operator => 'and' if needed", name))
-	}
-	if i < 0 || i+1 >= len(r.tokens) || !r.tokens[i+1].Is("(") {
-		return errs.New(errs.Internal, "sql.text", "the parser gave no place for a call", errs.On(name))
-	}
-	args, end := lex.Args(r.tokens, i+1)
-	children := tree.List(n, "children")
-	if len(children) < 2 || len(args) != len(children) {
-		return fail("%s needs a column and a query", name)
-	}
-	col, _ := children[0].(node)
-	if tree.Str(col, "class") != "COLUMN_REF" {
-		return fail("the first argument of %s must be a column of a table", name)
-	}
-	src, column := find(col, sc)
-	if src == nil {
-		return fail("%s needs a text column of a table, and %s is none", name, r.text[args[0][0].Start:args[0][len(args[0])-1].End])
-	}
-	second, _ := children[1].(node)
-	query, ok := r.q.constant(second).(string)
-	if !ok {
-		return fail("the query of %s must be a string or a parameter", name)
-	}
-	params := similarity.DefaultParams
-	analyzer, operator := "standard", ""
-	r.q.s.textDefaults(&analyzer, &params)
-	for _, c := range children[2:] {
-		o, _ := c.(node)
-		v := r.q.constant(o)
-		switch strings.ToLower(tree.Str(o, "alias")) {
-		case "analyzer":
-			analyzer, ok = v.(string)
-		case "operator":
-			operator, ok = v.(string)
-		case "k1":
-			params.K1, ok = number(v)
-		case "b":
-			params.B, ok = number(v)
-		default:
-			ok = false
-		}
-		if !ok {
-			return fail("%s has no option %q, or not with this value", name, tree.Str(o, "alias"))
-		}
-	}
-	a, err := analysis.Find(analyzer)
-	if err != nil {
-		return err
-	}
-	if err := params.Check(); err != nil {
-		return err
-	}
-	q := bm25.ParseQuery(a, query)
-	if q.All, err = bm25.ParseOperator(operator); err != nil {
-		return err
-	}
-	st, err := r.q.textStats(src, column, a, q, name == "bm25")
-	if err != nil {
-		return err
-	}
-	id := r.q.addScorer(bm25.NewScorer(a, q, st, params))
-	function := scoreFunction
-	if name == "match" {
-		function = matchFunction
-	}
-	r.q.notes = append(r.q.notes, fmt.Sprintf("text %s(%s.%s, '%s'): analyzer %s, %d terms, %d documents; scan of the column, no index", name, src.id, column, query, a.Name(), len(q.Terms), st.Docs))
-	arg := r.text[args[0][0].Start:args[0][len(args[0])-1].End]
-	r.edits = append(r.edits, lex.Edit{Start: r.tokens[i].Start, End: r.tokens[end].End, New: fmt.Sprintf("%s(%d, %s)", function, id, arg)})
-	return nil
 }
 
 // find follows a column name to the table it comes from, through subqueries and WITH that pass it on unchanged.

@@ -1,7 +1,6 @@
 package sql
 
 import (
-	"context"
 	"fmt"
 	"maps"
 	"slices"
@@ -11,12 +10,10 @@ import (
 	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/arrow-go/v18/arrow/array"
 
-	"github.com/overlakedb/overlake/internal/analysis"
 	"github.com/overlakedb/overlake/internal/datafile"
 	"github.com/overlakedb/overlake/internal/declared"
 	"github.com/overlakedb/overlake/internal/engine"
 	"github.com/overlakedb/overlake/internal/errs"
-	"github.com/overlakedb/overlake/internal/index/bm25"
 	"github.com/overlakedb/overlake/internal/lake"
 	"github.com/overlakedb/overlake/internal/objstore"
 	"github.com/overlakedb/overlake/internal/predicate"
@@ -44,17 +41,20 @@ func (q *statement) plan(s *source) (_ *lake.Plan, err error) {
 }
 
 // scan gives a table as an expression for FROM: of a plan made with the filter the rows that an index names, fetched, and the
-// other files, read. used is how many columns are wanted, 0 meaning all; it is a matter of price alone.
-func (q *statement) scan(t *lake.Table, ref lake.Ref, plan *lake.Plan, filter predicate.Expr, used int) (_ string, err error) {
+// other files, read.
+func (q *statement) scan(s *source, plan *lake.Plan, filter predicate.Expr) (_ string, err error) {
 	q.slow = q.slow || slices.ContainsFunc(plan.Schema.Fields(), func(f arrow.Field) bool { _, ok := declared.Of(f); return ok })
-	info := scanInfo{id: t.Ident(), plan: plan}
+	info := scanInfo{id: s.base.Ident(), plan: plan}
 	if filter != nil {
 		info.filter = filter.String()
 	}
-	if info.access, err = q.access(t, ref, plan, filter, used); err != nil {
+	if info.access, err = q.access(s.base, s.ref, plan, filter, s.used); err != nil {
 		return "", err
 	}
-	return q.assemble(t, ref, info)
+	if info.access, err = q.narrow(s, plan, info.access); err != nil {
+		return "", err
+	}
+	return q.assemble(s.base, s.ref, info)
 }
 
 // assemble gives a table as its access says: the rows to fetch, and the files to scan.
@@ -251,30 +251,4 @@ func (q *statement) feed(t *lake.Table, ref lake.Ref, plan *lake.Plan) (string, 
 	}
 	q.release = append(q.release, release)
 	return coltype.Fed(plan.Schema, from), nil
-}
-
-// textStats collects what BM25 needs to know about a column: over all rows of the snapshot, whatever the statement keeps.
-// A match without a score needs none of it.
-func (q *statement) textStats(s *source, column string, a *analysis.Analyzer, query bm25.Query, scored bool) (bm25.Stats, error) {
-	if !scored {
-		return bm25.Stats{Docs: 1, SumTotalTermFreq: 1}, nil
-	}
-	plan, err := s.base.Plan(q.ctx, s.ref, nil)
-	if err != nil {
-		return bm25.Stats{}, err
-	}
-	fields, _ := plan.Schema.FieldsByName(column)
-	if len(fields) != 1 {
-		return bm25.Stats{}, errs.New(errs.Internal, "sql.text", "the column is not in the table's schema", errs.On(column))
-	}
-	// A name may come to mean another column; a field id does not.
-	id := strconv.Itoa(datafile.FieldID(fields[0]))
-	files := make([]search.TextFile, len(plan.Files))
-	for i := range plan.Files {
-		f := &plan.Files[i]
-		files[i] = search.TextFile{Key: s.base.UUID() + "\x00" + f.Path + "\x00" + id, Read: func(ctx context.Context) (array.RecordReader, error) {
-			return s.base.ReadFile(ctx, f, []string{column}, s.ref, false)
-		}}
-	}
-	return q.s.env.texts.Collect(q.ctx, files, a, query)
 }

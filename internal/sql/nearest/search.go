@@ -61,8 +61,23 @@ var distances = map[string]vec.Metric{
 
 // Of reads ORDER BY distance LIMIT n of a SELECT that makes one row of each row; nil when it is not of these.
 func (r *Reader) Of(n tree.Node) (*Search, error) {
-	if len(tree.List(n, "group_expressions")) > 0 || len(tree.List(n, "group_sets")) > 0 || tree.Str(n, "aggregate_handling") != "STANDARD_HANDLING" || n["having"] != nil || n["qualify"] != nil {
+	e, s, ok := r.First(n, false)
+	if !ok {
 		return nil, nil
+	}
+	d, err := r.Distance(e)
+	if d == nil || err != nil {
+		return nil, err
+	}
+	s.Column, s.Metric, s.Queries, s.Nulls = d.Column, d.Metric, d.Queries, d.Nulls
+	return s, nil
+}
+
+// First reads ORDER BY expression LIMIT n of a SELECT that makes one row of each row: the first expression, ascending or
+// descending, with NULL last, and of a Search how many rows are wanted.
+func (r *Reader) First(n tree.Node, descending bool) (e tree.Node, s *Search, ok bool) {
+	if len(tree.List(n, "group_expressions")) > 0 || len(tree.List(n, "group_sets")) > 0 || tree.Str(n, "aggregate_handling") != "STANDARD_HANDLING" || n["having"] != nil || n["qualify"] != nil {
+		return nil, nil, false
 	}
 	var order, limit tree.Node
 	for _, m := range tree.List(n, "modifiers") {
@@ -73,19 +88,19 @@ func (r *Reader) Of(n tree.Node) (*Search, error) {
 		case "LIMIT_MODIFIER":
 			limit = m
 		default:
-			return nil, nil
+			return nil, nil, false
 		}
 	}
 	orders := tree.List(order, "orders")
 	if len(orders) == 0 || tree.Child(limit, "limit") == nil {
-		return nil, nil
+		return nil, nil, false
 	}
 	first, _ := orders[0].(tree.Node)
-	if tree.Str(first, "type") == "DESCENDING" || tree.Str(first, "null_order") == "NULLS FIRST" {
-		return nil, nil
+	if (tree.Str(first, "type") == "DESCENDING") != descending || tree.Str(first, "null_order") == "NULLS FIRST" {
+		return nil, nil, false
 	}
 	items := tree.List(n, "select_list")
-	e := tree.Child(first, "expression")
+	e = tree.Child(first, "expression")
 	switch tree.Str(e, "class") {
 	case "COLUMN_REF": // by its heading
 		names := tree.List(e, "column_names")
@@ -95,27 +110,27 @@ func (r *Reader) Of(n tree.Node) (*Search, error) {
 			return strings.EqualFold(tree.Str(item, "alias"), name)
 		})
 		if at < 0 || len(names) != 1 {
-			return nil, nil
+			return nil, nil, false
 		}
 		e, _ = items[at].(tree.Node)
 	case "CONSTANT": // by its place
 		k, ok := r.Constant(e).(int64)
 		if !ok || k < 1 || k > int64(len(items)) {
-			return nil, nil
+			return nil, nil, false
 		}
 		for _, item := range items[:k] {
 			if x, _ := item.(tree.Node); tree.Str(x, "class") == "STAR" {
-				return nil, nil
+				return nil, nil, false
 			}
 		}
 		e, _ = items[k-1].(tree.Node)
 	}
-	s := &Search{Ties: len(orders) > 1}
+	s = &Search{Ties: len(orders) > 1}
 	for _, key := range []string{"limit", "offset"} {
 		if e := tree.Child(limit, key); e != nil {
 			k, ok := r.Constant(e).(int64)
 			if !ok || k < 0 || k > 1<<31 {
-				return nil, nil
+				return nil, nil, false
 			}
 			s.Rows += k
 			if key == "offset" {
@@ -124,7 +139,7 @@ func (r *Reader) Of(n tree.Node) (*Search, error) {
 		}
 	}
 	if s.Rows == 0 {
-		return nil, nil
+		return nil, nil, false
 	}
 	for _, o := range orders[1:] {
 		x, _ := o.(tree.Node)
@@ -132,15 +147,10 @@ func (r *Reader) Of(n tree.Node) (*Search, error) {
 	}
 	for _, item := range items {
 		if x, _ := item.(tree.Node); !r.RowByRow(x) {
-			return nil, nil
+			return nil, nil, false
 		}
 	}
-	d, err := r.Distance(e)
-	if d == nil || err != nil {
-		return nil, err
-	}
-	s.Column, s.Metric, s.Queries, s.Nulls = d.Column, d.Metric, d.Queries, d.Nulls
-	return s, nil
+	return e, s, true
 }
 
 // Distance reads a distance of a column of the table and a vector that is the same for every row, or of several that an outer query
