@@ -123,7 +123,8 @@ func (c *covering) cover(ctx context.Context) error {
 	return nil
 }
 
-// define gives the columns of a table indexes: bitmaps, a Bloom filter for every third, and one over the first two.
+// define gives the columns of a table indexes: bitmaps, a Bloom filter for every third, one over the first two, and of texts by two
+// analyzers.
 func (c *covering) define(ctx context.Context, t *overlake.Table) error {
 	sc, err := t.Schema(ctx)
 	if err != nil {
@@ -156,6 +157,14 @@ func (c *covering) define(ctx context.Context, t *overlake.Table) error {
 		}
 		if err != nil {
 			return err
+		}
+		if f.Type.ID() == arrow.STRING && f.Metadata.FindKey(declared.Key) < 0 {
+			for _, analyzer := range []string{"standard", "english"} {
+				spec := overlake.IndexSpec{Name: "cover_" + field + "_" + analyzer, Kind: "bm25", Columns: []string{f.Name}, Params: map[string]string{"analyzer": analyzer}}
+				if _, err := t.AddIndex(ctx, spec); err != nil {
+					return err
+				}
+			}
 		}
 		if first = append(first, f.Name); len(first) == 2 && i == 1 {
 			_, err := t.AddIndex(ctx, overlake.IndexSpec{Name: "cover_pair", Columns: first})
@@ -286,8 +295,8 @@ func TestCoverageStates(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if len(list) != 8 {
-				t.Errorf("there are %d indexes, want a bitmap, a bitmap, a Bloom filter, one over two columns and four of vectors", len(list))
+			if len(list) != 10 {
+				t.Errorf("there are %d indexes, want a bitmap, a bitmap, a Bloom filter, one over two columns, four of vectors and two of texts", len(list))
 			}
 			for _, x := range list {
 				if open := x.Files - x.Covered; x.Files != 3 || coverage == full && open != 0 || coverage == half && open != 2 {
