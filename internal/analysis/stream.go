@@ -23,13 +23,21 @@ type Stream struct {
 	wide  []uint16
 	words int // of english, while there is no memo
 	memo  *memo
+
+	chain   source // of the analyzer made
+	made    *Analyzer
+	current token
 }
 
 // Reset starts a text.
 func (s *Stream) Reset(a *Analyzer, text string) {
 	s.kind = a.kind
-	s.seg.text, s.seg.at = text, 0
-	s.Token = Token{Position: -1}
+	s.Token = Token{Position: -1, PositionLength: 1}
+	if s.kind == composed {
+		s.resetChain(a, text)
+		return
+	}
+	s.seg.text, s.seg.at, s.seg.max = text, 0, maxToken
 }
 
 // Next advances to the next token and reports whether there is one.
@@ -58,6 +66,8 @@ func (s *Stream) Next() bool {
 		}
 		s.buf = append(s.buf[:0], s.seg.text[start:end]...)
 		return s.emit(start, end, 1)
+	case composed:
+		return s.nextOfChain()
 	default: // keyword
 		n := len(s.seg.text)
 		if s.seg.at == n {
@@ -117,7 +127,13 @@ var asciiLower = func() (t [utf8.RuneSelf]byte) {
 // run finds the next run of characters that are in, cut after maxToken units; ascii answers for ASCII. An end of 0 means
 // that there is none.
 func (s *Stream) run(ascii *[utf8.RuneSelf]bool, in func(r rune, w int) bool) (start, end int) {
-	text, i := s.seg.text, s.seg.at
+	start, end = nextRun(s.seg.text, s.seg.at, maxToken, ascii, in)
+	s.seg.at = max(end, start)
+	return start, end
+}
+
+// nextRun finds the next run from the byte at i on, of at most longest units. An end of 0 means that there is none.
+func nextRun(text string, i, longest int, ascii *[utf8.RuneSelf]bool, in func(r rune, w int) bool) (start, end int) {
 	for i < len(text) {
 		if c := text[i]; c < utf8.RuneSelf {
 			if ascii[c] {
@@ -133,25 +149,23 @@ func (s *Stream) run(ascii *[utf8.RuneSelf]bool, in func(r rune, w int) bool) (s
 		i += w
 	}
 	if i >= len(text) {
-		s.seg.at = i
-		return 0, 0
+		return i, 0
 	}
 	start = i
 	for units := 0; i < len(text); {
 		if c := text[i]; c < utf8.RuneSelf {
-			if units++; units > maxToken || !ascii[c] {
+			if units++; units > longest || !ascii[c] {
 				break
 			}
 			i++
 			continue
 		}
 		r, w := utf8.DecodeRuneInString(text[i:])
-		if units += unitsOf(r); units > maxToken || !in(r, w) {
+		if units += unitsOf(r); units > longest || !in(r, w) {
 			break
 		}
 		i += w
 	}
-	s.seg.at = i
 	return start, i
 }
 
