@@ -22,22 +22,19 @@ func (s *standardTokens) next(t *token) bool {
 
 // runTokens is the tokenizers letter and whitespace: runs of characters of one kind.
 type runTokens struct {
-	text    string
-	at      int
-	longest int
-	ascii   *[utf8.RuneSelf]bool
-	in      func(r rune, w int) bool
+	runs  runs
+	ascii *[utf8.RuneSelf]bool
+	in    func(r rune, w int) bool
 }
 
-func (s *runTokens) reset(text string) { s.text, s.at = text, 0 }
+func (s *runTokens) reset(text string) { s.runs.text, s.runs.at = text, 0 }
 
 func (s *runTokens) next(t *token) bool {
-	start, end := nextRun(s.text, s.at, s.longest, s.ascii, s.in)
-	s.at = max(start, end)
+	start, end := s.runs.next(s.ascii, s.in)
 	if end == 0 {
 		return false
 	}
-	t.set(s.text[start:end], 1, start, end)
+	t.set(s.runs.text[start:end], 1, start, end)
 	return true
 }
 
@@ -182,7 +179,7 @@ func (s *gramTokens) more() bool {
 func (s *gramTokens) next(t *token) bool {
 	for {
 		chars := len(s.bounds) - 1 - s.first // from the first on
-		if chars < s.most && len(s.bounds) > 0 && !s.edge && s.at < len(s.text) {
+		if chars <= s.most && len(s.bounds) > 0 && !s.edge && s.at < len(s.text) {
 			if r, w := decode(s.text, s.at); s.kept(r, w) {
 				s.more()
 				continue

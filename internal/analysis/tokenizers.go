@@ -27,19 +27,19 @@ var tokenizers = []component{
 	{name: "letter", revision: 2, params: []param{longest}, doc: "runs of letters",
 		bind: func(a *arguments) stage {
 			n := a.number("max_token_length")
-			return stage{tokenizer: func() source { return &runTokens{longest: n, ascii: &asciiLetter, in: isLetter} }}
+			return stage{tokenizer: func() source { return &runTokens{runs: runs{longest: n}, ascii: &asciiLetter, in: isLetter} }}
 		}},
 	{name: "lowercase", revision: 2, params: []param{longest}, doc: "`letter`, in lower case",
 		bind: func(a *arguments) stage {
 			n := a.number("max_token_length")
 			return stage{tokenizer: func() source {
-				return &mapping{in: &runTokens{longest: n, ascii: &asciiLetter, in: isLetter}, mappers: []mapper{newLowering()}}
+				return &mapping{in: &runTokens{runs: runs{longest: n}, ascii: &asciiLetter, in: isLetter}, mappers: []mapper{newLowering()}}
 			}}
 		}},
 	{name: "whitespace", revision: 2, params: []param{longest}, doc: "runs of anything but white space",
 		bind: func(a *arguments) stage {
 			n := a.number("max_token_length")
-			return stage{tokenizer: func() source { return &runTokens{longest: n, ascii: &asciiNotSpace, in: isNotSpace} }}
+			return stage{tokenizer: func() source { return &runTokens{runs: runs{longest: n}, ascii: &asciiNotSpace, in: isNotSpace} }}
 		}},
 	{name: "keyword", revision: 1, doc: "the whole text as one term",
 		bind: func(*arguments) stage { return stage{tokenizer: func() source { return &wholeText{} }} }},
