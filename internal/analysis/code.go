@@ -189,6 +189,9 @@ func (s *codeTokens) nextName() (start, end int, ok bool) {
 	return 0, 0, false
 }
 
+// maxDelimited is the longest token that word_delimiter_graph splits, in bytes. Longer ones pass as they are.
+const maxDelimited = 1 << 16
+
 // wordDelimiter is the filter word_delimiter_graph: the parts of a token as a graph of positions.
 type wordDelimiter struct {
 	in                           source
@@ -233,7 +236,7 @@ func (f *wordDelimiter) next(t *token) bool {
 // expand fills the queue with the graph of the current token, or adds to the gap.
 func (f *wordDelimiter) expand() {
 	c := &f.current
-	if f.protected[string(c.term)] || f.ignoreKeywords && c.keyword {
+	if len(c.term) > maxDelimited || f.protected[string(c.term)] || f.ignoreKeywords && c.keyword {
 		f.emitWhole(1)
 		return
 	}

@@ -2,6 +2,8 @@ package analysis
 
 import (
 	"regexp"
+	"regexp/syntax"
+	"slices"
 	"unicode"
 	"unicode/utf8"
 )
@@ -58,27 +60,54 @@ func (s *wholeText) next(t *token) bool {
 // patternTokens is the tokenizer pattern: what stands between the matches of an expression, or one group of each match.
 // Empty tokens are left out, and so are groups that take no part.
 type patternTokens struct {
-	re      *regexp.Regexp
-	group   int // -1: between the matches
+	re    *regexp.Regexp
+	group int // -1: between the matches
+
+	// lookBehind says that a match depends on what stands before it, as with \b and ^: then all matches of a text are
+	// found at once, and otherwise some at a time.
+	lookBehind bool
+
 	text    string
-	matches [][]int
-	after   int // the end of the last match
+	base    int     // where the matches at hand were looked for
+	matches [][]int // relative to base
+	ended   bool    // there are no more
+	after   int     // the end of the last match
 }
 
+// matchesAtOnce is how many matches are looked for at a time; more than one, so that empty ones do not stand still.
+const matchesAtOnce = 256
+
 func (s *patternTokens) reset(text string) {
-	s.text, s.after = text, 0
-	s.matches = s.re.FindAllStringSubmatchIndex(text, -1)
+	s.text, s.base, s.after, s.matches, s.ended = text, 0, 0, nil, false
+}
+
+// more looks for more matches and reports whether there are any.
+func (s *patternTokens) more() bool {
+	if s.ended {
+		return false
+	}
+	n := matchesAtOnce
+	if s.lookBehind {
+		n = -1
+	}
+	s.base = s.after
+	s.matches = s.re.FindAllStringSubmatchIndex(s.text[s.base:], n)
+	s.ended = len(s.matches) != n
+	return len(s.matches) > 0
 }
 
 func (s *patternTokens) next(t *token) bool {
-	for len(s.matches) > 0 {
+	for len(s.matches) > 0 || s.more() {
 		m := s.matches[0]
 		s.matches = s.matches[1:]
-		start, end := s.after, m[0]
+		start, end := s.after, s.base+m[0]
 		if s.group >= 0 {
-			start, end = m[2*s.group], m[2*s.group+1]
+			start, end = s.base+m[2*s.group], s.base+m[2*s.group+1]
+			if m[2*s.group] < 0 {
+				end = start
+			}
 		}
-		s.after = m[1]
+		s.after = s.base + m[1]
 		if start < end {
 			t.set(s.text[start:end], 1, start, end)
 			return true
@@ -90,6 +119,15 @@ func (s *patternTokens) next(t *token) bool {
 		return true
 	}
 	return false
+}
+
+// looksBehind reports whether an expression has a part that depends on what stands before the place where it matches.
+func looksBehind(re *syntax.Regexp) bool {
+	switch re.Op {
+	case syntax.OpBeginLine, syntax.OpBeginText, syntax.OpWordBoundary, syntax.OpNoWordBoundary:
+		return true
+	}
+	return slices.ContainsFunc(re.Sub, looksBehind)
 }
 
 // The kinds of characters that n-gram tokenizers keep.

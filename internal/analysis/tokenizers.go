@@ -1,6 +1,7 @@
 package analysis
 
 import (
+	"regexp/syntax"
 	"strconv"
 	"unicode/utf8"
 )
@@ -73,7 +74,13 @@ func bindPatternTokens(a *arguments) stage {
 	if re != nil && group > re.NumSubexp() {
 		a.failf("the pattern has no group %d", group)
 	}
-	return stage{tokenizer: func() source { return &patternTokens{re: re, group: group} }}
+	behind := true
+	if re != nil {
+		if tree, err := syntax.Parse(re.String(), syntax.Perl); err == nil {
+			behind = looksBehind(tree)
+		}
+	}
+	return stage{tokenizer: func() source { return &patternTokens{re: re, group: group, lookBehind: behind} }}
 }
 
 var gramParams = []param{number("min_gram", 1, 1, maxGram), number("max_gram", 2, 1, maxGram), list("token_chars"), text("custom_token_chars", "")}

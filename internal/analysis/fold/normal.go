@@ -35,12 +35,14 @@ func NewNormal(f Form) Fold {
 	case NFKD:
 		return normalTo(norm.NFKD)
 	}
-	return new(folder).caseFold
+	return newFolder().caseFold
 }
 
 // NewICU gives a fold in the manner of ICU's folding filter: CaseFolded, then without marks, strokes and the like, with
 // digits of any script as 0 to 9. É, e and ｅ are one letter, ø is o, and ٣ is 3. It belongs to one goroutine.
-func NewICU() Fold { return new(folder).icu }
+func NewICU() Fold { return newFolder().icu }
+
+func newFolder() *folder { return &folder{fold: cases.Fold()} }
 
 func normalTo(form norm.Form) Fold {
 	f := new(folder)
@@ -72,19 +74,18 @@ func isASCII(b []byte) bool {
 // folder holds the buffers between the steps.
 type folder struct {
 	it   norm.Iter
+	fold cases.Caser
 	a, b []byte
 }
 
-var caser = cases.Fold()
-
 // full appends the full case folding of a word, whose length may grow threefold.
-func full(dst, word []byte) []byte {
+func (f *folder) full(dst, word []byte) []byte {
 	n := len(dst)
 	for need := 3*len(word) + utf8.UTFMax; ; need *= 2 {
 		for cap(dst)-n < need {
 			dst = append(dst[:cap(dst)], 0)
 		}
-		written, _, err := caser.Transform(dst[n:cap(dst)], word, true)
+		written, _, err := f.fold.Transform(dst[n:cap(dst)], word, true)
 		if errors.Is(err, transform.ErrShortDst) {
 			continue
 		}
@@ -102,7 +103,7 @@ func (f *folder) caseFold(dst, word []byte) []byte {
 	f.a = f.normal(norm.NFKC, f.a[:0], word)
 	// Folding can make what is not yet normal, and normal forms what is not yet folded; twice is enough for every character.
 	for range 2 {
-		f.b = full(f.b[:0], f.a)
+		f.b = f.full(f.b[:0], f.a)
 		f.a = each(f.a[:0], f.b, visible)
 		f.b = f.normal(norm.NFKC, f.b[:0], f.a)
 		f.a, f.b = f.b, f.a
