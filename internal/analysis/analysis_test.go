@@ -10,10 +10,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/blevesearch/snowballstem"
-	"github.com/blevesearch/snowballstem/porter"
-
 	"github.com/overlakedb/overlake/internal/analysis"
+	"github.com/overlakedb/overlake/internal/analysis/stem"
 	"github.com/overlakedb/overlake/internal/errs"
 	"github.com/overlakedb/overlake/internal/testenv"
 )
@@ -29,12 +27,16 @@ func find(t testing.TB, name string) *analysis.Analyzer {
 	return a
 }
 
-// tokens prints each token as term@position:start-end.
+// tokens prints each token as term@position:start-end, and +n where it spans n positions.
 func tokens(a *analysis.Analyzer, text string) string {
 	var s analysis.Stream
 	var out []string
 	for s.Reset(a, text); s.Next(); {
-		out = append(out, fmt.Sprintf("%s@%d:%d-%d", s.Term, s.Position, s.Start, s.End))
+		one := fmt.Sprintf("%s@%d:%d-%d", s.Term, s.Position, s.Start, s.End)
+		if s.PositionLength != 1 {
+			one += fmt.Sprintf("+%d", s.PositionLength)
+		}
+		out = append(out, one)
 	}
 	return strings.Join(out, " ")
 }
@@ -136,8 +138,8 @@ func TestLongWordsAreCut(t *testing.T) {
 	}
 }
 
-// stem is the english analyzer's term for a word that is neither a stop word nor cut.
-func stem(s *analysis.Stream, a *analysis.Analyzer, word string) string {
+// stemmed is the english analyzer's term for a word that is neither a stop word nor cut.
+func stemmed(s *analysis.Stream, a *analysis.Analyzer, word string) string {
 	s.Reset(a, word)
 	if !s.Next() {
 		return ""
@@ -166,7 +168,7 @@ func TestPorter(t *testing.T) {
 			continue // the possessive filter takes these first
 		}
 		words++
-		switch got := stem(&s, a, word); {
+		switch got := stemmed(&s, a, word); {
 		case got == want:
 		case got == "":
 			stops++
@@ -182,42 +184,42 @@ func TestPorter(t *testing.T) {
 	t.Logf("%d words, %d departures", words, departures)
 }
 
-// FuzzEnglish: any bytes are analyzed without panic, tokens keep A1, and a lower-case ASCII word is stemmed as the
-// Snowball project's Porter stemmer does, the known departures apart.
+// FuzzEnglish: a lower-case ASCII word is stemmed as the Snowball project's Porter stemmer does, the known departures
+// apart, and the chain that the definition names gives the tokens of the fast path, for any bytes.
 func FuzzEnglish(f *testing.F) {
-	for _, s := range []string{"generalizations", "hopping", "The dog's's", "\xff'S", "ééed", "baéing", "ΣΊΣΥΦΟΣ", "K", "ﬁshing"} {
+	for _, s := range []string{"generalizations", "hopping", "The dog's's", "\xff'S", "ééed", "baéing", "ΣΊΣΥΦΟΣ", "K", "ﬁshing", "'s ’S x'"} {
 		f.Add(s)
 	}
 	var s analysis.Stream
+	english, chain := find(f, "english"), find(f, find(f, "english").Definition())
+	porter, _ := stem.Snowball("porter")
 	f.Fuzz(func(t *testing.T, text string) {
-		for _, name := range analysis.Names() {
-			a, _ := analysis.Find(name)
-			end, position := 0, -1
-			for s.Reset(a, text); s.Next(); {
-				if s.Start < end || s.End <= s.Start || s.End > len(text) || s.Position != position+s.Increment || s.Increment < 1 || len(s.Term) == 0 {
-					t.Fatalf("%s of %q: %+v after byte %d, position %d", name, text, s.Token, end, position)
-				}
-				end, position = s.End, s.Position
-			}
+		if got, want := tokens(chain, text), tokens(english, text); got != want {
+			t.Fatalf("%q\nthe chain says %s\n     english %s", text, got, want)
 		}
 		if len(text) < 3 || len(text) > 40 || strings.ContainsFunc(text, func(r rune) bool { return r < 'a' || r > 'z' }) || strings.Contains(text, "bl") || strings.Contains(text, "log") {
 			return
 		}
-		a, _ := analysis.Find("english")
-		env := snowballstem.NewEnv(text)
-		porter.Stem(env)
-		if got := stem(&s, a, text); got != "" && got != env.Current() {
-			t.Errorf("%s is stemmed to %s, want %s", text, got, env.Current())
+		want := string(porter.Append(nil, []byte(text)))
+		if got := stemmed(&s, english, text); got != "" && got != want {
+			t.Errorf("%s is stemmed to %s, want %s", text, got, want)
 		}
 	})
 }
 
+// allocating are the analyzers that allocate for each text: an expression's matches.
+var allocating = map[string]bool{"pattern": true}
+
 func TestStreamsDoNotAllocate(t *testing.T) {
-	for _, name := range analysis.Names() {
+	names := append(analysis.Names(), definitions(t)...)
+	for _, name := range names {
 		a := find(t, name)
+		if allocating[name] || strings.Contains(name, "pattern") {
+			continue
+		}
 		var s analysis.Stream
 		run := func() {
-			for s.Reset(a, "The generalizations of 3.14 dogs don't fly: Ελλάδα, 漢字 and the rest of it"); s.Next(); {
+			for s.Reset(a, "The generalizations of 3.14 dogs don't fly: Ελλάδα, 漢字 and the rest of it, Übergröße L'avion wi-fi usa united states fooBar2"); s.Next(); {
 			}
 		}
 		for range 100 {
@@ -232,7 +234,8 @@ func TestStreamsDoNotAllocate(t *testing.T) {
 func BenchmarkAnalyze(b *testing.B) {
 	text := strings.Repeat("Vaccination of 1,204 adults didn't reduce the incidence of SARS-CoV-2 infections; however, hospitalizations fell by 37.5% (p < 0.01). "+
 		"The authors' conclusions were based on randomized trials comparing treatments across several countries and age groups. ", 20)
-	for _, name := range analysis.Names() {
+	for _, name := range append(analysis.Names(), "tokenizer=standard, filters=lowercase", find(b, "english").Definition(), "tokenizer=standard, filters=lowercase|asciifolding",
+		"tokenizer=standard, filters=icu_folding", "tokenizer=standard, filters=lowercase|shingle", "tokenizer=standard, filters=lowercase|edge_ngram(1, 8)", `tokenizer=standard, filters=lowercase|synonym_graph("usa, united states")`) {
 		a := find(b, name)
 		b.Run(name, func(b *testing.B) {
 			var s analysis.Stream

@@ -2,8 +2,8 @@ package analysis
 
 import (
 	"strings"
-	"unicode/utf16"
-	"unicode/utf8"
+
+	"github.com/overlakedb/overlake/internal/analysis/stem"
 )
 
 // nextEnglish is the chain of Lucene's EnglishAnalyzer: possessive, lower case, stop words, Porter's stemmer.
@@ -25,7 +25,7 @@ func (s *Stream) nextEnglish() bool {
 		s.fold(withoutPossessive(word))
 		stop := isStopWord(s.buf)
 		if !stop {
-			s.stem()
+			s.buf, s.wide = stem.PorterUTF8(s.buf, s.wide)
 		}
 		if slot != nil && len(s.buf) <= len(slot.term) {
 			slot.put(word, s.buf, stop)
@@ -59,44 +59,6 @@ func isStopWord(w []byte) bool {
 		return true
 	}
 	return false
-}
-
-// stem stems the buffer. Porter's rules count characters, so a word with others than ASCII goes through UTF-16 units, of
-// which Lucene's stemmer counts.
-func (s *Stream) stem() {
-	for _, c := range s.buf {
-		if c >= utf8.RuneSelf {
-			s.stemWide()
-			return
-		}
-	}
-	s.buf = porterStem(s.buf)
-}
-
-func (s *Stream) stemWide() {
-	if !utf8.Valid(s.buf) {
-		return
-	}
-	wide := s.wide[:0]
-	for i := 0; i < len(s.buf); {
-		r, w := utf8.DecodeRune(s.buf[i:])
-		wide = utf16.AppendRune(wide, r)
-		i += w
-	}
-	s.wide = wide
-	wide = porterStem(wide)
-	b := s.buf[:0]
-	for i := 0; i < len(wide); i++ {
-		r := rune(wide[i])
-		if utf16.IsSurrogate(r) && i+1 < len(wide) {
-			if pair := utf16.DecodeRune(r, rune(wide[i+1])); pair != utf8.RuneError {
-				r = pair
-				i++
-			}
-		}
-		b = utf8.AppendRune(b, r)
-	}
-	s.buf = b
 }
 
 // memo remembers what became of short words: text repeats itself, and stemming costs more than looking. One slot a hash,

@@ -19,6 +19,7 @@ import "unicode/utf8"
 type segmenter struct {
 	text    string
 	at      int  // where to go on
+	max     int  // the longest word in UTF-16 units; longer ones are cut
 	careful bool // take the full rules always; for tests
 	classes *classTable
 }
@@ -75,7 +76,7 @@ func (s *segmenter) next() (start, end int) {
 			for j < len(text) && asciiKind[text[j]]&aWord != 0 {
 				j++
 			}
-			if j-i <= maxToken && s.endsAt(j) {
+			if j-i <= s.max && s.endsAt(j) {
 				s.at = j
 				return i, j
 			}
@@ -131,14 +132,14 @@ func (s *segmenter) full(i int) (end int, ok bool) {
 	case cComplex, cComplexMark:
 		return s.while(i, func(c class) bool { return c == cComplex || c.ignored() }), true
 	case cHan, cHiragana:
-		return s.ignorable(i+w, maxToken-u), true
+		return s.ignorable(i+w, s.max-u), true
 	case cEmoji, cModifier:
 		return s.emoji(i), true
 	case cRegion:
-		j := s.ignorable(i+w, maxToken-u)
+		j := s.ignorable(i+w, s.max-u)
 		if j < len(s.text) {
 			if c, w, u := s.class(j); c == cRegion {
-				return s.ignorable(j+w, maxToken-u), true
+				return s.ignorable(j+w, s.max-u), true
 			}
 		}
 		return i + w, false
@@ -146,7 +147,7 @@ func (s *segmenter) full(i int) (end int, ok bool) {
 		for j := i + w; j < len(s.text); {
 			r, w := decode(s.text, j)
 			if r == 0x20e3 {
-				return s.ignorable(j+w, maxToken), true
+				return s.ignorable(j+w, s.max), true
 			}
 			if c, _, _ := s.class(j); !c.ignored() {
 				break
@@ -157,9 +158,9 @@ func (s *segmenter) full(i int) (end int, ok bool) {
 	return i + w, false
 }
 
-// while is the end of the run of characters from i that belong to it, at most maxToken units.
+// while is the end of the run of characters from i that belong to it, at most s.max units.
 func (s *segmenter) while(i int, belongs func(class) bool) int {
-	for left := maxToken; i < len(s.text); {
+	for left := s.max; i < len(s.text); {
 		c, w, u := s.class(i)
 		if left -= u; left < 0 || !belongs(c) {
 			break
@@ -184,7 +185,7 @@ func (s *segmenter) ignorable(i, left int) int {
 
 // emoji is the end of the emoji sequence at i: a picture with what modifies it, and more pictures that joiners tie to it.
 func (s *segmenter) emoji(i int) int {
-	left := maxToken
+	left := s.max
 	for tied := true; i < len(s.text); {
 		c, w, u := s.class(i)
 		if left -= u; left < 0 || !(tied && (c == cEmoji || c == cModifier) || c.ignored() || c == cModifier) {
@@ -199,7 +200,7 @@ func (s *segmenter) emoji(i int) int {
 // word applies WB5 to WB13b from i, where a letter, digit, Katakana or connector stands.
 func (s *segmenter) word(i int) (end int, ok bool) {
 	var last class // the last character that is not ignored
-	start, left := i, maxToken
+	start, left := i, s.max
 	for i < len(s.text) {
 		c, w, u := s.class(i)
 		if u > left {

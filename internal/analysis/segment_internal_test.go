@@ -14,7 +14,7 @@ import (
 )
 
 func cut(text string, careful bool) (out []string) {
-	s := segmenter{text: text, careful: careful}
+	s := segmenter{text: text, max: maxToken, careful: careful}
 	for {
 		start, end := s.next()
 		if end == 0 {

@@ -19,17 +19,27 @@ type Stream struct {
 
 	kind  kind
 	seg   segmenter
+	runs  runs
 	buf   []byte
 	wide  []uint16
 	words int // of english, while there is no memo
 	memo  *memo
+
+	chain   source // of the analyzer made
+	made    *Analyzer
+	current token
 }
 
 // Reset starts a text.
 func (s *Stream) Reset(a *Analyzer, text string) {
 	s.kind = a.kind
-	s.seg.text, s.seg.at = text, 0
-	s.Token = Token{Position: -1}
+	s.Token = Token{Position: -1, PositionLength: 1}
+	if s.kind == composed {
+		s.resetChain(a, text)
+		return
+	}
+	s.seg.text, s.seg.at, s.seg.max = text, 0, maxToken
+	s.runs = runs{text: text, longest: maxToken}
 }
 
 // Next advances to the next token and reports whether there is one.
@@ -45,19 +55,21 @@ func (s *Stream) Next() bool {
 	case english:
 		return s.nextEnglish()
 	case simple:
-		start, end := s.run(&asciiLetter, isLetter)
+		start, end := s.runs.next(&asciiLetter, isLetter)
 		if end == 0 {
 			return false
 		}
-		s.fold(s.seg.text[start:end])
+		s.fold(s.runs.text[start:end])
 		return s.emit(start, end, 1)
 	case whitespace:
-		start, end := s.run(&asciiNotSpace, isNotSpace)
+		start, end := s.runs.next(&asciiNotSpace, isNotSpace)
 		if end == 0 {
 			return false
 		}
-		s.buf = append(s.buf[:0], s.seg.text[start:end]...)
+		s.buf = append(s.buf[:0], s.runs.text[start:end]...)
 		return s.emit(start, end, 1)
+	case composed:
+		return s.nextOfChain()
 	default: // keyword
 		n := len(s.seg.text)
 		if s.seg.at == n {
@@ -114,10 +126,16 @@ var asciiLower = func() (t [utf8.RuneSelf]byte) {
 	return t
 }()
 
-// run finds the next run of characters that are in, cut after maxToken units; ascii answers for ASCII. An end of 0 means
-// that there is none.
-func (s *Stream) run(ascii *[utf8.RuneSelf]bool, in func(r rune, w int) bool) (start, end int) {
-	text, i := s.seg.text, s.seg.at
+// runs finds runs of characters of one kind in a text.
+type runs struct {
+	text    string
+	at      int // where to go on
+	longest int // in UTF-16 units; longer runs are cut
+}
+
+// next finds the next run of characters that are in; ascii answers for ASCII. An end of 0 means that there is none.
+func (s *runs) next(ascii *[utf8.RuneSelf]bool, in func(r rune, w int) bool) (start, end int) {
+	text, i := s.text, s.at
 	for i < len(text) {
 		if c := text[i]; c < utf8.RuneSelf {
 			if ascii[c] {
@@ -133,26 +151,32 @@ func (s *Stream) run(ascii *[utf8.RuneSelf]bool, in func(r rune, w int) bool) (s
 		i += w
 	}
 	if i >= len(text) {
-		s.seg.at = i
+		s.at = i
 		return 0, 0
 	}
 	start = i
-	for units := 0; i < len(text); {
-		if c := text[i]; c < utf8.RuneSelf {
-			if units++; units > maxToken || !ascii[c] {
-				break
-			}
-			i++
-			continue
-		}
-		r, w := utf8.DecodeRuneInString(text[i:])
-		if units += unitsOf(r); units > maxToken || !in(r, w) {
+	// As long as it is ASCII, a byte is a unit.
+	stop := min(len(text), start+s.longest)
+	for i < stop && text[i] < utf8.RuneSelf && ascii[text[i]] {
+		i++
+	}
+	if i < stop && text[i] >= utf8.RuneSelf {
+		i = s.wide(start, i, ascii, in)
+	}
+	s.at = i
+	return start, i
+}
+
+// wide goes on in a run behind its ASCII characters.
+func (s *runs) wide(start, i int, ascii *[utf8.RuneSelf]bool, in func(r rune, w int) bool) int {
+	for units := i - start; i < len(s.text); {
+		r, w := decode(s.text, i)
+		if units += unitsOf(r); units > s.longest || r < utf8.RuneSelf && !ascii[r] || r >= utf8.RuneSelf && !in(r, w) {
 			break
 		}
 		i += w
 	}
-	s.seg.at = i
-	return start, i
+	return i
 }
 
 func decode(text string, i int) (rune, int) {

@@ -1,12 +1,17 @@
-package analysis
+package stem
 
-// porterStem stems a lower-case word in place by M. F. Porter's algorithm of 1980 ("An algorithm for suffix stripping",
+import (
+	"unicode/utf16"
+	"unicode/utf8"
+)
+
+// Porter stems a lower-case word in place by M. F. Porter's algorithm of 1980 ("An algorithm for suffix stripping",
 // Program 14 no. 3), with the three departures of its author's later programs that Lucene's PorterStemFilter also has:
 // words of one or two letters stay, bli becomes ble, logi becomes log. Characters outside a–z count as consonants.
 //
 // The nouns of the paper: the stem is what stands before a suffix; its measure is the number of vowel runs that a
 // consonant run follows.
-func porterStem[T byte | uint16](w []T) []T {
+func Porter[T byte | uint16](w []T) []T {
 	if len(w) <= 2 {
 		return w
 	}
@@ -240,4 +245,41 @@ func shortSyllable[T byte | uint16](w []T) bool {
 	}
 	c := w[n-1]
 	return c != 'w' && c != 'x' && c != 'y'
+}
+
+// PorterUTF8 stems a lower-case word in place by Porter. Its rules count characters, so a word with others than ASCII goes
+// through UTF-16 units, of which Lucene's stemmer counts; wide is the buffer for that, and is returned for the next word. A
+// word that is not UTF-8 stays.
+func PorterUTF8(word []byte, wide []uint16) ([]byte, []uint16) {
+	for _, c := range word {
+		if c >= utf8.RuneSelf {
+			return porterWide(word, wide)
+		}
+	}
+	return Porter(word), wide
+}
+
+func porterWide(word []byte, wide []uint16) ([]byte, []uint16) {
+	if !utf8.Valid(word) {
+		return word, wide
+	}
+	wide = wide[:0]
+	for i := 0; i < len(word); {
+		r, w := utf8.DecodeRune(word[i:])
+		wide = utf16.AppendRune(wide, r)
+		i += w
+	}
+	stem := Porter(wide)
+	b := word[:0]
+	for i := 0; i < len(stem); i++ {
+		r := rune(stem[i])
+		if utf16.IsSurrogate(r) && i+1 < len(stem) {
+			if pair := utf16.DecodeRune(r, rune(stem[i+1])); pair != utf8.RuneError {
+				r = pair
+				i++
+			}
+		}
+		b = utf8.AppendRune(b, r)
+	}
+	return b, wide
 }
