@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/overlakedb/overlake/internal/index/bm25/posting"
+	"github.com/overlakedb/overlake/internal/index/bm25/similarity"
 )
 
 // A phrase is looked for in two steps: rows that have all its terms, and among those that may be worth it, rows where the terms
@@ -36,7 +37,7 @@ func (s *search) phrase(q *Query) error {
 		if p.Terms[0].DocFreq == 0 {
 			return nil
 		}
-		s.need = 1
+		s.need, s.floor = 1, float32(math.Inf(-1))
 		if err := s.open(&c, c.Clauses); err != nil {
 			return err
 		}
@@ -67,12 +68,13 @@ func (s *search) phrase(q *Query) error {
 		s.slots[i].offset -= least
 	}
 	s.room(len(s.requests))
-	lens, err := s.load()
-	if err != nil {
+	if err := s.load(); err != nil {
 		return err
 	}
 	for i := range s.requests {
-		s.addClause().prepare(s.lists[i], &s.r.fields[p.Field], lens[p.Field], q.Norms[p.Field], p.Weight, 1)
+		if err := s.addClause(i, p.Field, q.Norms[p.Field], p.Weight, 1); err != nil {
+			return err
+		}
 	}
 	return s.phraseRows(p)
 }
@@ -89,6 +91,26 @@ func (s *search) phraseRows(p *Phrase) error {
 	s.sloppy.prepare(s.slots)
 	lead := k.joined[0]
 	l := lead.list
+	if f := s.filter; f != nil && f.list != nil && f.count*2 < l.term.DocFreq {
+		for n, r := range f.list {
+			if n%256 == 0 {
+				if err := canceled(s.ctx); err != nil {
+					return err
+				}
+			}
+			if ok, err := l.seek(r); !ok {
+				return err
+			}
+			j, ok, err := l.index(r)
+			if ok {
+				err = s.phraseRow(p, j, r)
+			}
+			if err != nil {
+				return err
+			}
+		}
+		return nil
+	}
 	for i := 0; i < l.n; i++ {
 		if i%64 == 0 {
 			if err := canceled(s.ctx); err != nil {
@@ -111,8 +133,20 @@ func (s *search) phraseRows(p *Phrase) error {
 				return err
 			}
 		}
+		cut := float32(math.Inf(-1))
+		if p.Slop == 0 {
+			// A phrase stands nowhere more often than any of its terms.
+			lead.scoreBlock(0, l.count)
+			if !s.c.counting() {
+				cut = s.c.Top.Bound(s.part)
+			}
+		}
 		for j := 0; j < l.count; j++ {
 			r := l.row[j]
+			if p.Slop == 0 && lead.scores[j] <= cut {
+				s.c.Lower = true
+				continue
+			}
 			if s.filter != nil && !s.filter.has(r) {
 				continue
 			}
@@ -171,6 +205,13 @@ func (s *search) phraseRow(p *Phrase, j int, r uint32) error {
 			if !ok {
 				return err
 			}
+			if r < c.list.first {
+				return nil
+			}
+			if p.Slop == 0 && !s.c.counting() && float32(c.boundHere()) <= s.c.Top.Bound(s.part) {
+				s.c.Lower = true
+				return nil
+			}
 			if i, ok, err = c.list.index(r); !ok {
 				return err
 			}
@@ -189,7 +230,7 @@ func (s *search) phraseRow(p *Phrase, j int, r uint32) error {
 			// A position begins at most one match.
 			most = float32(freqs * uint64(len(s.slots)))
 		}
-		if float32(float64(scoreOf(p.Weight, most, inv))+float64(p.Weight)*boundSlack) <= s.c.Top.Bound(s.part) {
+		if float32(float64(similarity.Score(p.Weight, most, inv))+float64(p.Weight)*boundSlack) <= s.c.Top.Bound(s.part) {
 			s.c.Lower = true
 			return nil
 		}
@@ -217,7 +258,7 @@ func (s *search) phraseRow(p *Phrase, j int, r uint32) error {
 		return nil
 	}
 	s.c.Hits++
-	if v := scoreOf(p.Weight, freq, inv); v > s.c.Top.Bound(s.part) {
+	if v := similarity.Score(p.Weight, freq, inv); v > s.c.Top.Bound(s.part) {
 		s.c.Top.Offer(s.part, r, v)
 	}
 	return nil
