@@ -303,9 +303,8 @@ func (n TermSet) write(b *strings.Builder, names []string) {
 }
 
 func (n Exists) write(b *strings.Builder, names []string) {
-	b.WriteString("FieldExists [field=")
 	field(b, n.Field, names)
-	b.WriteByte(']')
+	b.WriteByte('*')
 }
 
 func (n Fuzzy) write(b *strings.Builder, names []string) {

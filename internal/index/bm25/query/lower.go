@@ -56,7 +56,7 @@ func (s *Schema) Names() []string {
 
 const opLower = "query.lower"
 
-// Lower analyzes the texts of a tree and gives what is run. Unknown fields are errs.NotFound, what means nothing is
+// Lower analyzes the texts of a tree and gives what is run, not rewritten yet. Unknown fields are errs.NotFound, what means nothing is
 // errs.Invalid, what is beyond the limits errs.Exhausted.
 func Lower(n Node, s *Schema) (primitive.Node, error) {
 	l := &lowering{schema: s}
@@ -67,7 +67,7 @@ func Lower(n Node, s *Schema) (primitive.Node, error) {
 	if out == nil {
 		return primitive.None{Reason: "no terms"}, nil
 	}
-	return primitive.Rewrite(out), nil
+	return out, nil
 }
 
 type lowering struct {
@@ -196,9 +196,13 @@ func (l *lowering) lower(n Node) (primitive.Node, error) {
 	case Prefix, Wildcard, Regexp, Range:
 		return l.pattern(n)
 	case Fuzzy:
-		i, _, err := l.field(n.Field)
+		i, f, err := l.field(n.Field)
 		if err != nil {
 			return nil, err
+		}
+		if n.Fold {
+			a, _ := l.analyzer(f, "")
+			n.Text = normalize(a, n.Text)
 		}
 		return fuzzy(i, n.Text, n.Fuzziness)
 	case Exists:
@@ -232,6 +236,8 @@ func (l *lowering) lower(n Node) (primitive.Node, error) {
 			return nil, invalid("tie_breaker is a number that is not negative, not %v", n.TieBreaker)
 		}
 		return l.disMax(n.Nodes, n.TieBreaker)
+	case InFields:
+		return l.inFields(n)
 	case MultiMatch:
 		return l.multiMatch(n)
 	case FunctionScore:
@@ -261,8 +267,11 @@ func (l *lowering) disMax(nodes []Node, tie float32) (primitive.Node, error) {
 			out.Nodes = append(out.Nodes, inner)
 		}
 	}
-	if len(out.Nodes) == 0 && len(nodes) > 0 {
+	switch {
+	case len(out.Nodes) == 0 && len(nodes) > 0:
 		return nil, nil
+	case len(out.Nodes) == 1:
+		return out.Nodes[0], nil
 	}
 	return out, nil
 }
@@ -455,15 +464,21 @@ func (l *lowering) pattern(n Node) (primitive.Node, error) {
 	}
 	out := primitive.Multi{Field: i}
 	fold := false
+	a, err := l.analyzer(f, "")
+	if err != nil {
+		return nil, err
+	}
 	switch n := n.(type) {
 	case Prefix:
+		if n.Fold {
+			n.Text = normalize(a, n.Text)
+		}
 		if out.Label, fold = n.Text+"*", n.CaseInsensitive; fold {
 			out.Automaton, err = automaton.FoldedPrefix(n.Text)
 		} else {
 			out.Automaton = automaton.Prefix([]byte(n.Text))
 		}
 	case Wildcard:
-		a, _ := l.analyzer(f, "")
 		p := normalize(a, n.Pattern)
 		out.Label, fold = p, n.CaseInsensitive
 		out.Automaton, err = automaton.Wildcard(p, fold)
@@ -473,6 +488,9 @@ func (l *lowering) pattern(n Node) (primitive.Node, error) {
 	case Range:
 		b := automaton.Bounds{ExcludeFrom: n.ExcludeFrom, ExcludeTo: n.ExcludeTo}
 		from, to := "[*", "*]"
+		if n.Fold {
+			n.From, n.To = folded(a, n.From), folded(a, n.To)
+		}
 		if n.From != nil {
 			b.From = []byte(*n.From)
 			if from = "[" + *n.From; n.ExcludeFrom {
@@ -628,4 +646,60 @@ func minimumInside(n primitive.Node, spec string) (primitive.Node, error) {
 		return primitive.Boost{Node: inner, Factor: n.Factor}, err
 	}
 	return n, nil
+}
+
+func folded(a *analysis.Analyzer, text *string) *string {
+	if text == nil {
+		return nil
+	}
+	s := normalize(a, *text)
+	return &s
+}
+
+// inFields is a node in each of several fields.
+func (l *lowering) inFields(n InFields) (primitive.Node, error) {
+	fields, err := l.fields(n.Fields)
+	if err != nil {
+		return nil, err
+	}
+	var nodes []Node
+	for _, f := range fields {
+		var one Node
+		switch x := n.Node.(type) {
+		case Term:
+			x.Field = f.Name
+			one = x
+		case Terms:
+			x.Field = f.Name
+			one = x
+		case Prefix:
+			x.Field = f.Name
+			one = x
+		case Wildcard:
+			x.Field = f.Name
+			one = x
+		case Regexp:
+			x.Field = f.Name
+			one = x
+		case Fuzzy:
+			x.Field = f.Name
+			one = x
+		case Range:
+			x.Field = f.Name
+			one = x
+		case Exists:
+			x.Field = f.Name
+			one = x
+		default:
+			return nil, errs.New(errs.Unsupported, opLower, fmt.Sprintf("a query of the form %T is not for several fields", x))
+		}
+		if f.Boost != 1 {
+			one = Boost{one, f.Boost}
+		}
+		nodes = append(nodes, one)
+	}
+	if len(nodes) == 0 {
+		return primitive.None{Reason: "no fields"}, nil
+	}
+	return l.lower(DisMax{Nodes: nodes, TieBreaker: n.TieBreaker})
 }

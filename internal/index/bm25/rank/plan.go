@@ -43,7 +43,7 @@ type set struct {
 	a     *automaton.Automaton
 }
 
-// NewPlan looks through a query. Its nodes must be rewritten (query.Lower does that).
+// NewPlan looks through a query, such as query.Lower gives.
 func NewPlan(n primitive.Node, fields []Field) (*Plan, error) {
 	p := &Plan{node: n, fields: fields, terms: make([][]string, len(fields))}
 	for _, f := range fields {
@@ -58,6 +58,13 @@ func NewPlan(n primitive.Node, fields []Field) (*Plan, error) {
 		slices.Sort(p.terms[i])
 		p.terms[i] = slices.Compact(p.terms[i])
 	}
+	// What a query says twice is expanded once.
+	seen := map[string]bool{}
+	p.patterns = slices.DeleteFunc(p.patterns, func(x pattern) bool {
+		twice := seen[x.key]
+		seen[x.key] = true
+		return twice
+	})
 	return p, nil
 }
 
@@ -353,7 +360,7 @@ func (p *Plan) Merge(st, o *Statistics) {
 	}
 }
 
-// expand replaces patterns by their terms. The result is rewritten.
+// expand replaces patterns by their terms.
 func (p *Plan) expand(n primitive.Node, st *Statistics) (primitive.Node, error) {
 	switch n := n.(type) {
 	case primitive.Fuzzy:

@@ -388,3 +388,26 @@ func check(t *testing.T, name string, w *world, node primitive.Node, segments []
 		}
 	}
 }
+
+// TestChosenTrees compares trees with the oracle that random ones seldom are.
+func TestChosenTrees(t *testing.T) {
+	rng := rand.New(rand.NewPCG(5, 7))
+	w := newWorld(t, rng, 60)
+	o := newOracle(t, w.schema.Fields, w.params, w.rows, w.number)
+	segments := w.segments(t, 3, nil)
+	z := query.Fuzziness{MaxExpansions: 3}
+	for _, tree := range []query.Node{
+		// A pattern that is said twice is counted once.
+		query.Match{Field: "body", Text: "jump jump", Options: query.MatchOptions{MinimumShouldMatch: "2", Fuzziness: &z}},
+		query.DisMax{Nodes: []query.Node{query.PhrasePrefix{Field: "body", Text: "the f", MaxExpansions: 5}, query.PhrasePrefix{Field: "body", Text: "of f", MaxExpansions: 5}}, TieBreaker: 1},
+		query.Bool{Should: []query.Node{query.Match{Field: "body", Text: "a a a"}, query.Match{Field: "body", Text: "a"}, query.Boost{Node: query.Term{Field: "body", Text: "a"}, Factor: 0.1}}},
+		query.Bool{MustNot: []query.Node{query.MatchAll{}}},
+		query.Bool{},
+	} {
+		node, err := query.Lower(tree, w.schema)
+		if err != nil {
+			t.Fatal(err)
+		}
+		check(t, fmt.Sprintf("%#v", tree), w, node, segments, nil, wanted(o, tree, nil))
+	}
+}
