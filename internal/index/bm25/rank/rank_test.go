@@ -9,7 +9,9 @@ import (
 	"testing"
 
 	"github.com/overlakedb/overlake/internal/analysis"
+	"github.com/overlakedb/overlake/internal/errs"
 	"github.com/overlakedb/overlake/internal/index/bm25/memory"
+	"github.com/overlakedb/overlake/internal/index/bm25/posting"
 	"github.com/overlakedb/overlake/internal/index/bm25/primitive"
 	"github.com/overlakedb/overlake/internal/index/bm25/query"
 	"github.com/overlakedb/overlake/internal/index/bm25/rank"
@@ -409,5 +411,257 @@ func TestChosenTrees(t *testing.T) {
 			t.Fatal(err)
 		}
 		check(t, fmt.Sprintf("%#v", tree), w, node, segments, nil, wanted(o, tree, nil))
+	}
+}
+
+// pruner answers flat queries itself, by looking at every posting.
+type pruner struct {
+	posting.Source
+	asked, refused int
+	refuse         bool
+	starts         []uint32
+}
+
+func (p *pruner) Best(ctx context.Context, f rank.Flat, top *rank.Top) (bool, error) {
+	if p.refuse {
+		p.refused++
+		return false, nil
+	}
+	p.asked++
+	for r := range p.Rows() {
+		if f.Filter != nil && !f.Filter.Contains(int64(r)) {
+			continue
+		}
+		sum, found := 0.0, 0
+		for _, c := range f.Clauses {
+			if c.Term.DocFreq == 0 {
+				continue
+			}
+			cur, err := p.Postings(ctx, c.Field, c.Term, false)
+			if err != nil {
+				return false, err
+			}
+			if cur.Advance(r) == r {
+				lengths, _ := p.Lengths(ctx, c.Field)
+				sum += float64(similarity.Score(c.Weight, float32(cur.Freq()), f.Inverse(c.Field)[lengths[r]]))
+				found++
+			}
+		}
+		if f.Phrase != nil {
+			freq := float32(0)
+			for i, t := range f.Phrase.Terms {
+				if t.DocFreq == 0 {
+					freq = 0
+					break
+				}
+				cur, err := p.Postings(ctx, f.Phrase.Field, t, true)
+				if err != nil {
+					return false, err
+				}
+				var starts []uint32
+				if cur.Advance(r) == r {
+					for _, at := range cur.Positions() {
+						starts = append(starts, at-uint32(f.Phrase.Positions[i]))
+					}
+				}
+				if i == 0 {
+					p.starts = starts
+				}
+				p.starts = slices.DeleteFunc(slices.Clone(p.starts), func(x uint32) bool { return !slices.Contains(starts, x) })
+				freq = float32(len(p.starts))
+			}
+			if freq == 0 {
+				continue
+			}
+			lengths, _ := p.Lengths(ctx, f.Phrase.Field)
+			top.Count(1)
+			top.Add(rank.Hit{Row: f.Base + int64(r), Score: similarity.Score(f.Phrase.Weight, freq, f.Inverse(f.Phrase.Field)[lengths[r]])})
+			continue
+		}
+		if f.All && found < len(f.Clauses) || found < max(f.Min, 1) {
+			continue
+		}
+		top.Count(1)
+		top.Add(rank.Hit{Row: f.Base + int64(r), Score: float32(sum)})
+	}
+	return true, nil
+}
+
+// TestPruner: a source that can is asked, gets what it needs, and the answer is the same.
+func TestPruner(t *testing.T) {
+	for seed := range uint64(15) {
+		rng := rand.New(rand.NewPCG(seed, 9))
+		w := newWorld(t, rng, 60)
+		o := newOracle(t, w.schema.Fields, w.params, w.rows, w.number)
+		r := trees{rng, w}
+		filter := row.NewBitmap()
+		for at := range w.rows {
+			if rng.IntN(2) == 0 {
+				filter.Add(int64(at))
+			}
+		}
+		for _, c := range []struct {
+			tree query.Node
+			flat bool
+		}{
+			{query.Term{Field: "body", Text: r.word()}, true},
+			{query.Match{Field: "body", Text: r.text(5)}, true},
+			{query.Match{Field: "title", Text: r.text(5), Options: query.MatchOptions{All: true}}, true},
+			{query.Match{Field: "body", Text: r.distinct(5), Options: query.MatchOptions{MinimumShouldMatch: "3"}}, true},
+			{query.Phrase{Field: "body", Text: r.distinct(2)}, true},
+			{query.Boost{Node: query.Match{Field: "body", Text: r.distinct(3)}, Factor: 1.5}, true},
+			{query.Bool{Must: []query.Node{query.Term{Field: "body", Text: "a"}}, Should: []query.Node{query.Term{Field: "body", Text: "fox"}}}, false},
+			{query.Prefix{Field: "body", Text: "f"}, false},
+		} {
+			node, err := query.Lower(c.tree, w.schema)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, refuse := range []bool{false, true} {
+				segments := w.segments(t, 3, nil)
+				var ps []*pruner
+				for i := range segments {
+					p := &pruner{Source: segments[i].Source, refuse: refuse}
+					ps = append(ps, p)
+					segments[i].Source = p
+				}
+				check(t, fmt.Sprintf("seed %d, %#v", seed, c.tree), w, node, segments, filter, wanted(o, c.tree, filter))
+				for _, p := range ps {
+					if (p.asked > 0) != (c.flat && !refuse) || (p.refused > 0) != (c.flat && refuse) {
+						t.Fatalf("%#v: asked %d times, refused %d", c.tree, p.asked, p.refused)
+					}
+				}
+			}
+		}
+	}
+}
+
+// TestManyTerms: a query of ten thousand terms works, in either form.
+func TestManyTerms(t *testing.T) {
+	schema := &query.Schema{Fields: []query.Field{{Name: "body", Analyzer: find(t, "whitespace")}}}
+	b := memory.NewBuilder(memory.Options{Analyzers: []*analysis.Analyzer{schema.Fields[0].Analyzer}})
+	var words []string
+	for i := range 10_000 {
+		words = append(words, fmt.Sprint("w", i))
+	}
+	for i := range 300 {
+		if err := b.Add(strings.Join(words[i*30:i*30+30+i%7], " ")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	segments := []rank.Segment{{Source: b.Source()}}
+	for _, tree := range []query.Node{query.Match{Field: "body", Text: strings.Join(words, " ")}, query.Terms{Field: "body", Texts: words}} {
+		node, err := query.Lower(tree, schema)
+		if err != nil {
+			t.Fatal(err)
+		}
+		q, err := rank.Prepare(t.Context(), node, []rank.Field{{Name: "body"}}, segments)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r, err := q.Search(t.Context(), segments, rank.Options{Limit: 5, Track: -1})
+		if err != nil || r.Total != 300 || len(r.Hits) != 5 {
+			t.Fatalf("%+v, %v", r, err)
+		}
+		// A search that is given up ends, and one that may use no memory says so.
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		if _, err := rank.Prepare(ctx, node, []rank.Field{{Name: "body"}}, segments); err != nil && !errs.Is(err, errs.Canceled) {
+			t.Errorf("given up: %v", err)
+		}
+		if _, ok := tree.(query.Terms); ok {
+			if _, err := q.Search(t.Context(), segments, rank.Options{Limit: 5, Memory: 8}); !errs.Is(err, errs.Exhausted) {
+				t.Errorf("eight bytes: %v", err)
+			}
+		}
+	}
+}
+
+// TestFunctionErrors: a score that is none is an error that says so, wherever the function stands.
+func TestFunctionErrors(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 2))
+	w := newWorld(t, rng, 30)
+	segments := w.segments(t, 2, nil)
+	missing := -1.0
+	for _, c := range []struct {
+		f    primitive.ScoreFunction
+		want string
+	}{
+		{primitive.FieldValue{Field: "rare"}, "a row has no value"},
+		{primitive.FieldValue{Field: "none", Missing: &missing}, "the value of a row is -1"},
+		{primitive.FieldValue{Field: "none", Missing: &missing, Modifier: "sqrt"}, "the value of a row is NaN"},
+		{primitive.Random{Field: "none"}, "a row has no value"},
+	} {
+		inner := query.FunctionScore{Functions: []query.RowFunction{{Score: c.f}}}
+		for _, tree := range []query.Node{inner, query.Bool{Must: []query.Node{query.MatchAll{}, inner}}, query.DisMax{Nodes: []query.Node{query.MatchAll{}, inner}}} {
+			node, err := query.Lower(tree, w.schema)
+			if err != nil {
+				t.Fatal(err)
+			}
+			q, err := rank.Prepare(t.Context(), node, w.fields, segments)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := q.Search(t.Context(), segments, rank.Options{Limit: 3, Number: w.number}); !errs.Is(err, errs.Invalid) || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("%#v: %v, want %s", tree, err, c.want)
+			}
+		}
+	}
+}
+
+// TestSloppyRepeats: terms that repeat in a phrase stand on words of their own. The cases are those of Lucene's
+// TestSloppyPhraseQuery, which says from which slop on a phrase matches.
+func TestSloppyRepeats(t *testing.T) {
+	white := find(t, "whitespace")
+	schema := &query.Schema{Fields: []query.Field{{Name: "body", Analyzer: white}}}
+	score := func(doc, phrase string, slop int) float32 {
+		b := memory.NewBuilder(memory.Options{Analyzers: []*analysis.Analyzer{white}, Positions: true})
+		if err := b.Add(doc); err != nil {
+			t.Fatal(err)
+		}
+		segments := []rank.Segment{{Source: b.Source()}}
+		node, err := query.Lower(query.Phrase{Field: "body", Text: phrase, Slop: slop}, schema)
+		if err != nil {
+			t.Fatal(err)
+		}
+		q, err := rank.Prepare(t.Context(), node, []rank.Field{{Name: "body"}}, segments)
+		if err != nil {
+			t.Fatal(err)
+		}
+		e, err := q.Explain(t.Context(), segments[0], 0, rank.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !e.Match {
+			return 0
+		}
+		return e.Details[0].Details[len(e.Details[0].Details)-1].Details[0].Value // the frequency
+	}
+	for _, c := range []struct {
+		doc, phrase string
+		from        int // the least slop that matches; -1: none does
+	}{
+		{"X A A A Y", "A A A", 0}, {"X A 1 2 3 A 4 5 6 A Y", "A A A", 6}, {"X A 1 2 3 A 4 5 6 A Y", "A 1 2 3 A 4 5 6 A", 0},
+		{"X A A Y", "A A A", -1}, {"X A 1 A B Y", "A A B", 1}, {"A B A C", "A B A", 0}, {"B A A", "A B A", 2}, {"A", "A A", -1}, {"A B", "A A", -1}, {"A X A", "A A", 1},
+		{"B A", "A B", 2}, {"A C B", "A B", 1}, {"C A B", "A B C", 3},
+	} {
+		for slop := range 12 {
+			if got := score(c.doc, c.phrase, slop); (got > 0) != (c.from >= 0 && slop >= c.from) {
+				t.Errorf("%q in %q, slop %d: frequency %v, want it from %d", c.phrase, c.doc, slop, got, c.from)
+			}
+		}
+	}
+	// One more place to stand on counts more.
+	if a, b := score("X A A A Y", "A A A", 2), score("X A A A A Y", "A A A", 2); !(b > a) {
+		t.Errorf("%v is not more than %v", b, a)
+	}
+	for _, c := range []struct {
+		doc, phrase string
+		slop        int
+		want        float32
+	}{{"A C B", "A B", 1, 0.5}, {"B A", "A B", 2, 1. / 3}, {"A B A B", "A B", 1, 2}, {"A A", "A A", 3, 1}} {
+		if got := score(c.doc, c.phrase, c.slop); got != c.want {
+			t.Errorf("%q in %q, slop %d: frequency %v, want %v", c.phrase, c.doc, c.slop, got, c.want)
+		}
 	}
 }
