@@ -3,6 +3,7 @@ package rank
 import (
 	"context"
 	"fmt"
+	"reflect"
 	"slices"
 
 	"github.com/overlakedb/overlake/internal/errs"
@@ -21,6 +22,8 @@ type Query struct {
 	avgdl  []float32
 	terms  [][]string // per field, sorted: what is looked up in a source
 	root   weight
+
+	located map[posting.Source][]map[string]posting.Term
 }
 
 // weight is a node with its weights: what opens iterators over the rows of a source.
@@ -44,7 +47,7 @@ func (p *Plan) Bind(st *Statistics) (*Query, error) {
 	if err != nil {
 		return nil, err
 	}
-	q := &Query{node: primitive.Rewrite(n), fields: p.fields, stats: st.fields}
+	q := &Query{node: primitive.Rewrite(n), fields: p.fields, stats: st.fields, located: st.located}
 	for i, f := range p.fields {
 		avgdl := similarity.AverageLength(st.fields[i].Docs, st.fields[i].SumTotalTermFreq)
 		norms := similarity.InverseNorms(f.params(), avgdl)
@@ -208,6 +211,12 @@ func (q *Query) begin(ctx context.Context, s Segment, o Options) (*run, error) {
 	}
 	if r.number == nil {
 		r.number = func(string, int64) (float64, bool) { return 0, false }
+	}
+	if reflect.TypeOf(s.Source).Comparable() {
+		if located, ok := q.located[s.Source]; ok {
+			r.located = located
+			return r, nil
+		}
 	}
 	for i, terms := range q.terms {
 		if len(terms) == 0 {

@@ -665,3 +665,138 @@ func TestSloppyRepeats(t *testing.T) {
 		}
 	}
 }
+
+// TestScans: rows that are read and analyzed when they are asked give the answer of sources, also mixed with sources, in
+// chunks of any size.
+func TestScans(t *testing.T) {
+	for seed := range uint64(12) {
+		rng := rand.New(rand.NewPCG(seed, 21))
+		w := newWorld(t, rng, 80)
+		o := newOracle(t, w.schema.Fields, w.params, w.rows, w.number)
+		var analyzers []*analysis.Analyzer
+		for _, f := range w.schema.Fields {
+			analyzers = append(analyzers, f.Analyzer)
+		}
+		filter := row.NewBitmap()
+		for at := range w.rows {
+			if rng.IntN(4) > 0 {
+				filter.Add(int64(at))
+			}
+		}
+		indexed := w.segments(t, 4, nil)[:2]
+		for i := range indexed {
+			indexed[i].Filter = filter.Part(indexed[i].Base, int64(indexed[i].Source.Rows()))
+		}
+		for i := range 12 {
+			tree := trees{rng, w}.tree(rng.IntN(3))
+			name := fmt.Sprintf("seed %d, query %d, %#v", seed, i, tree)
+			node, err := query.Lower(tree, w.schema)
+			if err != nil {
+				t.Fatal(err)
+			}
+			p, err := rank.NewPlan(node, w.fields)
+			if err != nil {
+				t.Fatal(err)
+			}
+			from := []int64{0, 40}[i%2] // the first rows may have an index
+			s := &rank.Scan{Analyzers: analyzers, Base: from, Filter: filter.Part(from, int64(len(w.rows))-from), Memory: int64(1 + rng.IntN(20_000)),
+				Rows: func(_ context.Context, yield func(...string) error) error {
+					for _, r := range w.rows[from:] {
+						if err := yield(r...); err != nil {
+							return err
+						}
+					}
+					return nil
+				}}
+			st := p.Empty()
+			if from > 0 {
+				if st, err = p.GatherAll(t.Context(), indexed); err != nil {
+					t.Fatal(err)
+				}
+			}
+			more, err := s.Gather(t.Context(), p)
+			if err != nil {
+				t.Fatal(err)
+			}
+			p.Merge(st, more)
+			q, err := p.Bind(st)
+			if err != nil {
+				t.Fatal(err)
+			}
+			opt := rank.Options{Number: w.number}
+			top := rank.NewTop(10, -1)
+			if from > 0 {
+				for _, seg := range indexed {
+					if err := q.Collect(t.Context(), seg, opt, top); err != nil {
+						t.Fatal(err)
+					}
+				}
+			}
+			// The scan has a collector of its own, as another goroutine would.
+			rest := rank.NewTop(10, -1)
+			if err := s.Collect(t.Context(), p, q, opt, rest); err != nil {
+				t.Fatal(err)
+			}
+			top.Merge(rest)
+			want := wanted(o, tree, filter)
+			if got := top.Result(); !slices.Equal(got.Hits, want[:min(10, len(want))]) || got.Total != int64(len(want)) {
+				t.Fatalf("%s:\n got %v of %d\nwant %v of %d", name, got.Hits, got.Total, want[:min(10, len(want))], len(want))
+			}
+		}
+	}
+}
+
+// TestSynonyms compares terms at one place, which the analyzers of the other tests do not make.
+func TestSynonyms(t *testing.T) {
+	for seed := range uint64(20) {
+		rng := rand.New(rand.NewPCG(seed, 31))
+		w := newWorld(t, rng, 70)
+		o := newOracle(t, w.schema.Fields, w.params, w.rows, w.number)
+		pick := func(n int) []string {
+			var out []string
+			for _, i := range rng.Perm(len(vocabulary))[:n] {
+				out = append(out, vocabulary[i])
+			}
+			return out
+		}
+		f := rng.IntN(2)
+		terms := pick(2 + rng.IntN(2))
+		df := int64(0)
+		for _, x := range terms {
+			df = max(df, o.df(f, x))
+		}
+		docs, _ := o.stats(f)
+		synonym := &plan{eval: func(d int, boost float32) (float32, bool) {
+			n := 0
+			for _, x := range terms {
+				n += o.freq(d, f, x)
+			}
+			return o.bm25(d, f, boost, similarity.IDF(docs, df), float32(n)), n > 0
+		}}
+		places := [][]string{pick(1 + rng.IntN(3)), pick(1 + rng.IntN(3)), pick(1 + rng.IntN(3))}
+		phrase := primitive.Phrase{Field: f}
+		at := []int{0, 1, 3}
+		for i, p := range places {
+			phrase.Parts = append(phrase.Parts, primitive.Part{Position: at[i], Terms: p})
+		}
+		for i, c := range []struct {
+			node primitive.Node
+			p    *plan
+		}{
+			{primitive.Synonym{Field: f, Terms: terms}, synonym},
+			{primitive.Boost{Node: primitive.Synonym{Field: f, Terms: terms}, Factor: 3}, boosted(synonym, 3)},
+			{phrase, o.phrase(f, places, at, 0)},
+		} {
+			var want []rank.Hit
+			for d := range o.docs {
+				if s, ok := c.p.eval(d, 1); ok {
+					want = append(want, rank.Hit{Row: int64(d), Score: s})
+				}
+			}
+			slices.SortFunc(want, rank.Hit.Compare)
+			for _, n := range []int{1, 3} {
+				check(t, fmt.Sprintf("seed %d, case %d in %d", seed, i, n), w, c.node, w.segments(t, n, nil), nil, want)
+			}
+		}
+	}
+}
