@@ -337,7 +337,7 @@ func (n Blended) write(b *strings.Builder, names []string) {
 // group writes a node in parentheses where it is made of several.
 func group(b *strings.Builder, n Node, names []string) {
 	switch n.(type) {
-	case Bool, DisMax:
+	case Bool:
 		b.WriteByte('(')
 		n.write(b, names)
 		b.WriteByte(')')
