@@ -147,7 +147,7 @@ func (b *binder) bind(n primitive.Node, boost float32) (weight, error) {
 	case primitive.Exists:
 		return constantWeight{q: q, node: n, score: boost, inner: existsWeight{n.Field}}, nil
 	case primitive.Bool:
-		w := &boolWeight{q: q, node: n, min: n.Min}
+		w := &boolWeight{q: q, node: n, min: n.Min, led: hasFunction(n)}
 		for _, c := range n.Clauses {
 			inner, err := b.bind(c.Node, boost)
 			if err != nil {
@@ -162,7 +162,7 @@ func (b *binder) bind(n primitive.Node, boost float32) (weight, error) {
 		inner, err := b.bind(n.Node, 1)
 		return constantWeight{q: q, node: n, score: boost, inner: inner}, err
 	case primitive.DisMax:
-		w := &disMaxWeight{q: q, tie: n.TieBreaker}
+		w := &disMaxWeight{q: q, tie: n.TieBreaker, led: hasFunction(n)}
 		for _, c := range n.Nodes {
 			inner, err := b.bind(c, boost)
 			if err != nil {
@@ -189,6 +189,24 @@ func (b *binder) bind(n primitive.Node, boost float32) (weight, error) {
 		return w, nil
 	}
 	return nil, errs.New(errs.Internal, "rank.bind", fmt.Sprintf("a node of the form %T cannot be run", n))
+}
+
+// hasFunction reports whether a function of the row stands in a node. It is only asked for rows that may be found: one that
+// has no value for others is no error.
+func hasFunction(n primitive.Node) bool {
+	switch n := n.(type) {
+	case primitive.Function:
+		return true
+	case primitive.Boost:
+		return hasFunction(n.Node)
+	case primitive.Constant:
+		return hasFunction(n.Node)
+	case primitive.DisMax:
+		return slices.ContainsFunc(n.Nodes, hasFunction)
+	case primitive.Bool:
+		return slices.ContainsFunc(n.Clauses, func(c primitive.Clause) bool { return hasFunction(c.Node) })
+	}
+	return false
 }
 
 // run is a query over one source. It belongs to one goroutine.

@@ -800,3 +800,68 @@ func TestSynonyms(t *testing.T) {
 		}
 	}
 }
+
+// TestFunctionsOfFoundRows: a function needs no value for rows that are excluded, also where rows are taken one after the
+// other.
+func TestFunctionsOfFoundRows(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 3))
+	w := newWorld(t, rng, 3000)
+	segments := w.segments(t, 1, nil)
+	number := func(field string, row int64) (float64, bool) {
+		if field == "without" { // 1 for the rows that have no value
+			return min(1, float64(row%3)), true
+		}
+		return 2, row%3 == 0
+	}
+	one := float32(1)
+	f := query.FunctionScore{Functions: []query.RowFunction{{Score: primitive.FieldValue{Field: "value"}}}}
+	without := query.FunctionScore{Functions: []query.RowFunction{{Score: primitive.FieldValue{Field: "without"}}}, BoostMode: primitive.BoostReplace, MinScore: &one}
+	term := query.Term{Field: "body", Text: "a"}
+	for _, tree := range []query.Node{f, query.Bool{Should: []query.Node{f, term}}, query.DisMax{Nodes: []query.Node{f, query.ConstantScore{Node: f}, term}}} {
+		node, err := query.Lower(query.Bool{Must: []query.Node{tree}, MustNot: []query.Node{without}}, w.schema)
+		if err != nil {
+			t.Fatal(err)
+		}
+		q, err := rank.Prepare(t.Context(), node, w.fields, segments)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if r, err := q.Search(t.Context(), segments, rank.Options{Limit: 3, Track: -1, Number: number}); err != nil || r.Total != 1000 {
+			t.Errorf("%#v: %+v, %v", tree, r, err)
+		}
+	}
+}
+
+// TestWindows: rows that are taken many at a time have the scores of rows that are taken one by one, as in sources too small
+// for windows.
+func TestWindows(t *testing.T) {
+	for seed := range uint64(4) {
+		rng := rand.New(rand.NewPCG(seed, 41))
+		w := newWorld(t, rng, 6000)
+		large, small := w.segments(t, 1, nil), w.segments(t, 1000, nil)
+		for i := range 25 {
+			tree := trees{rng, w}.tree(1 + rng.IntN(3))
+			name := fmt.Sprintf("seed %d, query %d, %#v", seed, i, tree)
+			node, err := query.Lower(tree, w.schema)
+			if err != nil {
+				t.Fatal(err)
+			}
+			q, err := rank.Prepare(t.Context(), node, w.fields, large)
+			if err != nil {
+				t.Fatal(err)
+			}
+			o := rank.Options{Limit: 2000, Track: -1, Number: w.number}
+			got, err := q.Search(t.Context(), large, o)
+			if err != nil {
+				t.Fatal(err)
+			}
+			want, err := q.Search(t.Context(), small, o)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !slices.Equal(got.Hits, want.Hits) || got.Total != want.Total {
+				t.Fatalf("%s: %d rows at once, %d one by one", name, got.Total, want.Total)
+			}
+		}
+	}
+}
