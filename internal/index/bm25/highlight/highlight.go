@@ -279,6 +279,16 @@ func (h *Highlighter) Fragments(text string) []string {
 	return out
 }
 
+// Snippet is the best fragment of a text, marked; where nothing is marked, its beginning, as long as a fragment.
+func (h *Highlighter) Snippet(text string) string {
+	one := *h
+	one.o.Fragments, one.o.NoMatchSize, one.o.ByScore = 1, h.o.FragmentSize, true
+	if f := one.Fragments(text); len(f) > 0 {
+		return f[0]
+	}
+	return ""
+}
+
 // passage is a part of the text with marks.
 type passage struct {
 	start, end int

@@ -121,6 +121,19 @@ func TestFragments(t *testing.T) {
 	}
 }
 
+func TestSnippet(t *testing.T) {
+	s := schema(t, "standard")
+	h, err := highlight.New(lower(t, s, "fox"), 0, s.Fields[0].Analyzer, highlight.Options{FragmentSize: 10})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for text, want := range map[string]string{"A long beginning. The fox. A dog and a fox. Fox fox fox.": "<em>Fox</em> <em>fox</em> <em>fox</em>.", "Nothing of that kind": "Nothing of", "": ""} {
+		if got := h.Snippet(text); got != want {
+			t.Errorf("%q is cut to %q, want %q", text, got, want)
+		}
+	}
+}
+
 func TestSizes(t *testing.T) {
 	s := schema(t, "standard")
 	if _, err := highlight.New(lower(t, s, "a"), 0, s.Fields[0].Analyzer, highlight.Options{Fragments: -1}); !errs.Is(err, errs.Invalid) {

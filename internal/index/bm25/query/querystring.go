@@ -22,10 +22,10 @@ type StringOptions struct {
 	Type       MultiType // of QueryString: how Fields combine; "": BestFields
 	TieBreaker *float32
 
-	PhraseSlop          int // of QueryString: of phrases that do not say
-	Fuzziness           Fuzziness
-	NoLeadingWildcard   bool // of QueryString: a pattern must not begin with * or ?
-	PrefixMaxExpansions int  // not used by prefixes, which take every term; kept for phrase prefixes of Type; 0: 50
+	PhraseSlop        int       // of QueryString: of phrases that do not say
+	Fuzziness         Fuzziness // of a ~ without a number, and the other options of fuzzy terms
+	NoLeadingWildcard bool      // of QueryString: a pattern must not begin with * or ?
+	MaxExpansions     int       // of QueryString with the Type PhrasePrefixField; 0: 50
 
 	Flags  Flags // of Simple; 0: all
 	Limits Limits
@@ -645,7 +645,7 @@ func (p *stringParser) in(field *string, n Node) Node {
 
 // match is a text in the fields.
 func (p *stringParser) match(field *string, text string) Node {
-	return MultiMatch{Fields: p.fieldsOf(field), Text: text, Type: p.o.Type, TieBreaker: p.o.TieBreaker, MaxExpansions: p.o.PrefixMaxExpansions,
+	return MultiMatch{Fields: p.fieldsOf(field), Text: text, Type: p.o.Type, TieBreaker: p.o.TieBreaker, MaxExpansions: p.o.MaxExpansions,
 		Options: MatchOptions{Analyzer: p.o.Analyzer, All: p.o.All, ZeroTerms: ZeroSkip}, Slop: p.o.PhraseSlop}
 }
 
@@ -655,7 +655,7 @@ func (p *stringParser) phrase(field *string, text string, slop int) Node {
 	if p.o.Type == PhrasePrefixField {
 		kind = PhrasePrefixField
 	}
-	return MultiMatch{Fields: p.fieldsOf(field), Text: text, Type: kind, TieBreaker: p.o.TieBreaker, MaxExpansions: p.o.PrefixMaxExpansions, Slop: slop,
+	return MultiMatch{Fields: p.fieldsOf(field), Text: text, Type: kind, TieBreaker: p.o.TieBreaker, MaxExpansions: p.o.MaxExpansions, Slop: slop,
 		Options: MatchOptions{Analyzer: p.o.Analyzer, ZeroTerms: ZeroSkip}}
 }
 

@@ -4,6 +4,7 @@ import (
 	"math/bits"
 	"slices"
 
+	"github.com/overlakedb/overlake/internal/errs"
 	"github.com/overlakedb/overlake/internal/index/bm25/posting"
 	"github.com/overlakedb/overlake/internal/index/bm25/similarity"
 )
@@ -40,6 +41,7 @@ type termIterator struct {
 	lengths []byte
 	inv     *[256]float32
 	weight  float32
+	failed  error
 }
 
 func (t *termIterator) row() int64 { return t.at }
@@ -53,12 +55,27 @@ func (t *termIterator) advance(target int64) int64 {
 	} else {
 		t.at = int64(t.c.Advance(uint32(target)))
 	}
+	if t.at >= int64(len(t.lengths)) && t.at != end {
+		t.failed = beyond(t.at, len(t.lengths))
+		t.at = end
+	}
 	return t.at
+}
+
+// beyond is the error of a posting whose row is not one of the source.
+func beyond(at int64, rows int) error {
+	return errs.Newf(errs.Corrupt, "rank.search", "a posting is of row %d of %d", at, rows)
 }
 
 func (t *termIterator) confirm() bool { return true }
 func (t *termIterator) cost() int64   { return t.n }
-func (t *termIterator) err() error    { return t.c.Err() }
+
+func (t *termIterator) err() error {
+	if t.failed != nil {
+		return t.failed
+	}
+	return t.c.Err()
+}
 
 func (t *termIterator) score() float32 {
 	return similarity.Score(t.weight, float32(t.c.Freq()), t.inv[t.lengths[t.at]])

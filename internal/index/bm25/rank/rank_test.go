@@ -865,3 +865,96 @@ func TestWindows(t *testing.T) {
 		}
 	}
 }
+
+// damaged gives postings of rows that are not there.
+type damaged struct{ posting.Source }
+
+type farCursor struct{ posting.Cursor }
+
+func (c farCursor) far(r uint32) uint32 {
+	if r != posting.End {
+		r += 1000
+	}
+	return r
+}
+
+func (c farCursor) Row() uint32             { return c.far(c.Cursor.Row()) }
+func (c farCursor) Next() uint32            { return c.far(c.Cursor.Next()) }
+func (c farCursor) Advance(t uint32) uint32 { return c.far(c.Cursor.Advance(t)) }
+
+func (d damaged) Postings(ctx context.Context, field int, t posting.Term, positions bool) (posting.Cursor, error) {
+	c, err := d.Source.Postings(ctx, field, t, positions)
+	return farCursor{c}, err
+}
+
+// TestDamage: postings of rows that are not there are an error of kind Corrupt.
+func TestDamage(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 4))
+	w := newWorld(t, rng, 50)
+	segments := w.segments(t, 1, nil)
+	segments[0].Source = damaged{segments[0].Source}
+	for _, tree := range []query.Node{query.Match{Field: "body", Text: "fox a"}, query.Term{Field: "body", Text: "fox"}, query.Phrase{Field: "body", Text: "fox a"}, query.Prefix{Field: "body", Text: "f"},
+		query.Fuzzy{Field: "body", Text: "foxes"}, query.Bool{Must: []query.Node{query.MatchAll{}}, Should: []query.Node{query.Term{Field: "body", Text: "fox"}}}} {
+		node, err := query.Lower(tree, w.schema)
+		if err != nil {
+			t.Fatal(err)
+		}
+		q, err := rank.Prepare(t.Context(), node, w.fields, segments)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := q.Search(t.Context(), segments, rank.Options{Limit: 3}); !errs.Is(err, errs.Corrupt) {
+			t.Errorf("%#v: %v", tree, err)
+		}
+	}
+}
+
+// FuzzQueries: what a text finds does not depend on how the rows are split, nor on whether they have an index, and the
+// explanation of a score is the score.
+func FuzzQueries(f *testing.F) {
+	for _, text := range []string{"fox", "+fox -dog", `"the quick"~3 OR ab*`, "/f.x/ fox~ [a TO fox}", "(fox^2 AND a) b", "fo? *x -the", "body:fox title:(a b)"} {
+		f.Add(text)
+	}
+	rng := rand.New(rand.NewPCG(1, 8))
+	w := newWorld(f, rng, 40)
+	one, five := w.segments(f, 1, nil), w.segments(f, 5, nil)
+	f.Fuzz(func(t *testing.T, text string) {
+		o := query.StringOptions{Fields: []query.FieldBoost{{Name: "body"}, {Name: "title", Boost: 2}}, Lenient: true, Limits: query.Limits{Clauses: 200}}
+		n, err := query.QueryString(text, o)
+		if err != nil {
+			return
+		}
+		node, err := query.Lower(n, w.schema)
+		if err != nil {
+			return
+		}
+		p, err := rank.NewPlan(node, w.fields)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var last *rank.Result
+		for _, segments := range [][]rank.Segment{one, five, w.segments(t, 2, p.Keep)} {
+			q, err := rank.Prepare(t.Context(), node, w.fields, segments)
+			if err != nil {
+				t.Fatal(err)
+			}
+			r, err := q.Search(t.Context(), segments, rank.Options{Limit: 40, Track: -1})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if last != nil && (!slices.Equal(r.Hits, last.Hits) || r.Total != last.Total) {
+				t.Fatalf("%q: %v, %v", text, r, last)
+			}
+			last = r
+		}
+		q, err := rank.Prepare(t.Context(), node, w.fields, one)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, h := range last.Hits {
+			if e, err := q.Explain(t.Context(), one[0], uint32(h.Row), rank.Options{}); err != nil || !e.Match || e.Value != h.Score {
+				t.Fatalf("%q: row %d scores %v, explained as %v, %v", text, h.Row, h.Score, e, err)
+			}
+		}
+	})
+}

@@ -152,7 +152,7 @@ func (w setWeight) rows(r *run, terms func(yield func(posting.Term) error) error
 		}
 		for at := c.Next(); at != posting.End; at = c.Next() {
 			if int64(at>>6) >= words {
-				return errs.Newf(errs.Corrupt, "rank.search", "a posting is of row %d of %d", at, r.src.Rows())
+				return beyond(int64(at), int(r.src.Rows()))
 			}
 			b.words[at>>6] |= 1 << (at & 63)
 		}
