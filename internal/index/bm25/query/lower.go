@@ -75,6 +75,9 @@ type lowering struct {
 	depth   int
 	clauses int
 	stream  analysis.Stream
+
+	// cut gives the tokens of a text; nil: the analyzer does. Tests put graphs here that no analyzer makes.
+	cut func(text string) graph
 }
 
 func invalid(format string, args ...any) error {
@@ -141,27 +144,6 @@ func (l *lowering) analyzer(f *Field, name string) (*analysis.Analyzer, error) {
 		return f.Search, nil
 	}
 	return f.Analyzer, nil
-}
-
-// analyze cuts a text into parts: the places of the text that hold terms, counted from the first.
-func (l *lowering) analyze(a *analysis.Analyzer, text string) ([]primitive.Part, error) {
-	var parts []primitive.Part
-	first := 0
-	for l.stream.Reset(a, text); l.stream.Next(); {
-		if err := l.count(1); err != nil {
-			return nil, err
-		}
-		if len(parts) == 0 {
-			first = l.stream.Position
-		}
-		at, term := l.stream.Position-first, string(l.stream.Term)
-		if n := len(parts); n > 0 && parts[n-1].Position == at {
-			parts[n-1].Terms = append(parts[n-1].Terms, term)
-			continue
-		}
-		parts = append(parts, primitive.Part{Position: at, Terms: []string{term}})
-	}
-	return parts, nil
 }
 
 // lower gives nil for a node that is as if it were not there.
@@ -333,7 +315,7 @@ func (l *lowering) match(field, text string, o MatchOptions, prefix bool) (primi
 	if err != nil {
 		return nil, err
 	}
-	parts, err := l.analyze(a, text)
+	g, err := l.analyze(a, text)
 	if err != nil {
 		return nil, err
 	}
@@ -342,7 +324,7 @@ func (l *lowering) match(field, text string, o MatchOptions, prefix bool) (primi
 			return nil, err
 		}
 	}
-	if len(parts) == 0 {
+	if len(g) == 0 {
 		return zero(o.ZeroTerms), nil
 	}
 	out := primitive.Bool{}
@@ -350,18 +332,36 @@ func (l *lowering) match(field, text string, o MatchOptions, prefix bool) (primi
 	if o.All {
 		occur = primitive.Must
 	}
-	for p, part := range parts {
+	stretches := g.stretches()
+	for p, part := range stretches {
 		var n primitive.Node
-		if prefix && p == len(parts)-1 {
-			var any []primitive.Node
-			for _, t := range part.Terms {
-				any = append(any, prefixOf(i, t))
+		switch {
+		case part.branches():
+			paths, err := l.paths(part)
+			if err != nil {
+				return nil, err
 			}
-			if n = any[0]; len(any) > 1 {
-				n = primitive.Constant{Node: should(any)}
+			var ways []primitive.Node
+			for _, path := range paths {
+				way, err := l.way(i, f, path)
+				if err != nil {
+					return nil, err
+				}
+				ways = append(ways, way)
 			}
-		} else if n, err = one(i, part.Terms, o.Fuzziness); err != nil {
-			return nil, err
+			n = should(ways)
+		case prefix && p == len(stretches)-1:
+			var ends []primitive.Node
+			for _, t := range part.terms() {
+				ends = append(ends, prefixOf(i, t))
+			}
+			if n = ends[0]; len(ends) > 1 {
+				n = primitive.Constant{Node: should(ends)}
+			}
+		default:
+			if n, err = one(i, part.terms(), o.Fuzziness); err != nil {
+				return nil, err
+			}
 		}
 		out.Clauses = append(out.Clauses, primitive.Clause{Occur: occur, Node: n})
 	}
@@ -418,23 +418,58 @@ func (l *lowering) phrase(n PhrasePrefix, prefix bool) (primitive.Node, error) {
 	if n.Slop < 0 || n.MaxExpansions < 0 {
 		return nil, invalid("slop and max_expansions are not negative")
 	}
-	parts, err := l.analyze(a, n.Text)
-	switch {
-	case err != nil:
+	g, err := l.analyze(a, n.Text)
+	if err != nil {
 		return nil, err
-	case len(parts) == 0:
+	}
+	if len(g) == 0 {
 		return zero(n.ZeroTerms), nil
-	case len(parts) == 1 && !prefix:
-		return one(i, parts[0].Terms, nil)
-	case f.NoPositions && len(parts) > 1:
-		return nil, errs.New(errs.Unsupported, opLower, "the index of the field keeps no positions, so it cannot find phrases", errs.On(f.Name),
-			errs.Hint("index the field with positions, or ask for all terms in any order"))
 	}
-	out := primitive.Phrase{Field: i, Parts: parts, Slop: n.Slop, Prefixes: prefix}
-	if prefix {
-		out.MaxExpansions = expansions(n.MaxExpansions)
+	ways := [][]primitive.Part{g.parts()}
+	if g.branches() {
+		if ways, err = l.paths(g); err != nil {
+			return nil, err
+		}
 	}
-	return out, nil
+	var nodes []primitive.Node
+	for _, parts := range ways {
+		switch {
+		case len(parts) == 1 && !prefix:
+			q, err := one(i, parts[0].Terms, nil)
+			if err != nil {
+				return nil, err
+			}
+			nodes = append(nodes, q)
+			continue
+		case f.NoPositions && len(parts) > 1:
+			return nil, noPositions(f)
+		}
+		out := primitive.Phrase{Field: i, Parts: parts, Slop: n.Slop, Prefixes: prefix}
+		if prefix {
+			out.MaxExpansions = expansions(n.MaxExpansions)
+		}
+		nodes = append(nodes, out)
+	}
+	if len(nodes) == 1 {
+		return nodes[0], nil
+	}
+	return should(nodes), nil
+}
+
+func noPositions(f *Field) error {
+	return errs.New(errs.Unsupported, opLower, "the index of the field keeps no positions, so it cannot find phrases", errs.On(f.Name),
+		errs.Hint("index the field with positions, or ask for all terms in any order"))
+}
+
+// way is one way through a stretch of a text: a term, or a phrase.
+func (l *lowering) way(field int, f *Field, parts []primitive.Part) (primitive.Node, error) {
+	if len(parts) == 1 {
+		return one(field, parts[0].Terms, nil)
+	}
+	if f.NoPositions {
+		return nil, noPositions(f)
+	}
+	return primitive.Phrase{Field: field, Parts: parts}, nil
 }
 
 // normalize folds a term that is not analyzed as the analyzer folds words: lower case, or not.
