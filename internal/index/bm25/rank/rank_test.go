@@ -10,6 +10,7 @@ import (
 
 	"github.com/overlakedb/overlake/internal/analysis"
 	"github.com/overlakedb/overlake/internal/errs"
+	"github.com/overlakedb/overlake/internal/index/bm25"
 	"github.com/overlakedb/overlake/internal/index/bm25/memory"
 	"github.com/overlakedb/overlake/internal/index/bm25/posting"
 	"github.com/overlakedb/overlake/internal/index/bm25/primitive"
@@ -957,4 +958,43 @@ func FuzzQueries(f *testing.F) {
 			}
 		}
 	})
+}
+
+// TestAgainstTheScan: a text asked of one field has the score that package bm25 gives each text.
+func TestAgainstTheScan(t *testing.T) {
+	for seed := range uint64(20) {
+		rng := rand.New(rand.NewPCG(seed, 51))
+		w := newWorld(t, rng, 100)
+		segments := w.segments(t, 3, nil)
+		r := trees{rng, w}
+		for range 20 {
+			o := bm25.Options{Params: &w.params[1], Operator: []string{"or", "and"}[rng.IntN(2)], MinimumShouldMatch: []string{"", "2", "-1", "60%"}[rng.IntN(4)]}
+			text := r.text(6)
+			a, q, params, err := o.Query(text)
+			if err != nil {
+				t.Fatal(err)
+			}
+			oracle := newOracle(t, w.schema.Fields, w.params, w.rows, nil)
+			var st bm25.Stats
+			st.Docs, st.SumTotalTermFreq = oracle.stats(1)
+			st.DocFreq = map[string]int64{}
+			for _, term := range q.Terms {
+				st.DocFreq[term] = oracle.df(1, term)
+			}
+			scorer := bm25.NewScorer(a, q, st, params)
+			var state bm25.State
+			var want []rank.Hit
+			for at, row := range w.rows {
+				if s, ok := scorer.ScoreMatch(row[1], &state); ok {
+					want = append(want, rank.Hit{Row: int64(at), Score: s})
+				}
+			}
+			slices.SortFunc(want, rank.Hit.Compare)
+			node, err := query.Lower(query.Match{Field: "body", Text: text, Options: query.MatchOptions{All: q.All, MinimumShouldMatch: o.MinimumShouldMatch}}, w.schema)
+			if err != nil {
+				t.Fatal(err)
+			}
+			check(t, fmt.Sprintf("seed %d, %q, %+v", seed, text, o), w, node, segments, nil, want)
+		}
+	}
 }
