@@ -12,8 +12,8 @@ type table struct {
 	accept []bool
 }
 
-// maxWork bounds the steps of one determinization.
-const maxWork = 10_000_000
+// maxWork bounds the steps of one determinization: edges that are looked at.
+const maxWork = 2_000_000
 
 // determine makes the table of an expression over at least the classes given.
 func (b *builder) determine(e expr, starts []rune) *table {
@@ -55,6 +55,13 @@ func (b *builder) determine(e expr, starts []rune) *table {
 	id([]int32{0})
 	work := 0
 	for i := 0; i < len(sets); i++ {
+		for _, s := range sets[i] {
+			work += len(t.starts) * (1 + len(g.states[s].edges) + len(g.states[s].free))
+		}
+		if len(sets) > MaxStates || work > maxWork {
+			b.fail()
+			return nil
+		}
 		row := make([]int32, len(t.starts))
 		for c, r := range t.starts {
 			var to []int32
@@ -66,14 +73,9 @@ func (b *builder) determine(e expr, starts []rune) *table {
 					}
 				}
 			}
-			work += len(sets[i]) + 1
 			row[c] = id(to)
 		}
 		t.next = append(t.next, row)
-		if len(sets) > MaxStates || work > maxWork {
-			b.fail()
-			return nil
-		}
 	}
 	return t
 }

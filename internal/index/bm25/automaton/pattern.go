@@ -59,6 +59,15 @@ func (b *builder) char(from, to int32, r rune, fold bool) {
 // Fuzzy accepts the terms that at most edits changes make of term, where a change adds, takes or replaces a character, or,
 // with transpositions, swaps two neighbours. The first prefix characters must be the same.
 func Fuzzy(term string, edits, prefix int, transpositions bool) (*Automaton, error) {
+	return fuzzy(term, edits, prefix, transpositions, false)
+}
+
+// FuzzyPrefix accepts the terms that begin with what Fuzzy accepts, with transpositions.
+func FuzzyPrefix(term string, edits, prefix int) (*Automaton, error) {
+	return fuzzy(term, edits, prefix, true, true)
+}
+
+func fuzzy(term string, edits, prefix int, transpositions, open bool) (*Automaton, error) {
 	chars := []rune(term)
 	prefix = min(max(prefix, 0), len(chars))
 	b := newBuilder()
@@ -71,6 +80,9 @@ func Fuzzy(term string, edits, prefix int, transpositions bool) (*Automaton, err
 	chars = chars[prefix:]
 	n := len(chars)
 	end := b.state()
+	if open {
+		b.edge(end, end, 0, unicode.MaxRune)
+	}
 	// The state (i, e) has read chars[:i] with e changes.
 	place := make([][]int32, edits+1)
 	for e := range place {

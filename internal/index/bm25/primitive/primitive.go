@@ -303,9 +303,8 @@ func (n TermSet) write(b *strings.Builder, names []string) {
 }
 
 func (n Exists) write(b *strings.Builder, names []string) {
-	b.WriteString("FieldExists [field=")
 	field(b, n.Field, names)
-	b.WriteByte(']')
+	b.WriteByte('*')
 }
 
 func (n Fuzzy) write(b *strings.Builder, names []string) {
@@ -338,7 +337,7 @@ func (n Blended) write(b *strings.Builder, names []string) {
 // group writes a node in parentheses where it is made of several.
 func group(b *strings.Builder, n Node, names []string) {
 	switch n.(type) {
-	case Bool, DisMax:
+	case Bool:
 		b.WriteByte('(')
 		n.write(b, names)
 		b.WriteByte(')')

@@ -8,6 +8,8 @@ package primitive
 //   - Filter and MustNot clauses that repeat, and a Filter that is also a Must, are dropped;
 //   - a Bool of nothing but Should clauses inside another's Should clauses is dissolved into it;
 //   - boosts of boosts are multiplied, and a DisMax of one node is that node.
+//
+// Clauses are folded before they are dissolved. So patterns must have been expanded: two that become the same terms are one.
 func Rewrite(n Node) Node {
 	switch n := n.(type) {
 	case Bool:
@@ -67,12 +69,8 @@ func rewriteBool(n Bool) Node {
 	for i, c := range n.Clauses {
 		out.Clauses[i] = Clause{c.Occur, Rewrite(c.Node)}
 	}
-	for {
-		next, changed := out.dissolved()
-		out = next.merged()
-		if !changed {
-			break
-		}
+	for changed := true; changed; {
+		out, changed = out.merged().dissolved()
 	}
 	scoring, should, required := 0, 0, 0
 	for _, c := range out.Clauses {

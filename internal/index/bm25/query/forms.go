@@ -109,10 +109,11 @@ func (l *lowering) crossFields(n MultiMatch, fields []FieldBoost, tie float32) (
 			}
 			continue
 		}
-		parts, err := l.analyze(g.a, n.Text)
+		tokens, err := l.analyze(g.a, n.Text)
 		if err != nil {
 			return nil, err
 		}
+		parts := tokens.parts()
 		if len(parts) == 0 {
 			if z := zero(n.Options.ZeroTerms); z != nil {
 				out.Nodes = append(out.Nodes, z)
@@ -234,36 +235,33 @@ func (l *lowering) moreLike(n MoreLikeThis) (primitive.Node, error) {
 		}
 		skip := map[string]bool{}
 		for _, text := range n.Unlike {
-			parts, err := l.analyze(a, text)
+			tokens, err := l.analyze(a, text)
 			if err != nil {
 				return nil, err
 			}
-			for _, p := range parts {
-				for _, t := range p.Terms {
-					skip[t] = true
-				}
+			for _, k := range tokens {
+				skip[k.term] = true
 			}
 		}
 		at := map[string]int{}
 		for _, text := range n.Like {
-			parts, err := l.analyze(a, text)
+			tokens, err := l.analyze(a, text)
 			if err != nil {
 				return nil, err
 			}
-			for _, p := range parts {
-				for _, t := range p.Terms {
-					size := utf8.RuneCountInString(t)
-					if skip[t] || stop[t] || size < o.MinWordLength || o.MaxWordLength > 0 && size > o.MaxWordLength {
-						continue
-					}
-					j, ok := at[t]
-					if !ok {
-						j = len(out.Counts)
-						at[t] = j
-						out.Counts = append(out.Counts, primitive.LikeTerm{Field: i, Term: t})
-					}
-					out.Counts[j].Freq++
+			for _, k := range tokens {
+				t := k.term
+				size := utf8.RuneCountInString(t)
+				if skip[t] || stop[t] || size < o.MinWordLength || o.MaxWordLength > 0 && size > o.MaxWordLength {
+					continue
 				}
+				j, ok := at[t]
+				if !ok {
+					j = len(out.Counts)
+					at[t] = j
+					out.Counts = append(out.Counts, primitive.LikeTerm{Field: i, Term: t})
+				}
+				out.Counts[j].Freq++
 			}
 		}
 	}

@@ -56,7 +56,7 @@ func (s *Schema) Names() []string {
 
 const opLower = "query.lower"
 
-// Lower analyzes the texts of a tree and gives what is run. Unknown fields are errs.NotFound, what means nothing is
+// Lower analyzes the texts of a tree and gives what is run, not rewritten yet. Unknown fields are errs.NotFound, what means nothing is
 // errs.Invalid, what is beyond the limits errs.Exhausted.
 func Lower(n Node, s *Schema) (primitive.Node, error) {
 	l := &lowering{schema: s}
@@ -67,7 +67,7 @@ func Lower(n Node, s *Schema) (primitive.Node, error) {
 	if out == nil {
 		return primitive.None{Reason: "no terms"}, nil
 	}
-	return primitive.Rewrite(out), nil
+	return out, nil
 }
 
 type lowering struct {
@@ -75,6 +75,9 @@ type lowering struct {
 	depth   int
 	clauses int
 	stream  analysis.Stream
+
+	// cut gives the tokens of a text; nil: the analyzer does. Tests put graphs here that no analyzer makes.
+	cut func(text string) graph
 }
 
 func invalid(format string, args ...any) error {
@@ -143,27 +146,6 @@ func (l *lowering) analyzer(f *Field, name string) (*analysis.Analyzer, error) {
 	return f.Analyzer, nil
 }
 
-// analyze cuts a text into parts: the places of the text that hold terms, counted from the first.
-func (l *lowering) analyze(a *analysis.Analyzer, text string) ([]primitive.Part, error) {
-	var parts []primitive.Part
-	first := 0
-	for l.stream.Reset(a, text); l.stream.Next(); {
-		if err := l.count(1); err != nil {
-			return nil, err
-		}
-		if len(parts) == 0 {
-			first = l.stream.Position
-		}
-		at, term := l.stream.Position-first, string(l.stream.Term)
-		if n := len(parts); n > 0 && parts[n-1].Position == at {
-			parts[n-1].Terms = append(parts[n-1].Terms, term)
-			continue
-		}
-		parts = append(parts, primitive.Part{Position: at, Terms: []string{term}})
-	}
-	return parts, nil
-}
-
 // lower gives nil for a node that is as if it were not there.
 func (l *lowering) lower(n Node) (primitive.Node, error) {
 	if l.depth++; l.depth > l.schema.Limits.depth() {
@@ -196,9 +178,13 @@ func (l *lowering) lower(n Node) (primitive.Node, error) {
 	case Prefix, Wildcard, Regexp, Range:
 		return l.pattern(n)
 	case Fuzzy:
-		i, _, err := l.field(n.Field)
+		i, f, err := l.field(n.Field)
 		if err != nil {
 			return nil, err
+		}
+		if n.Fold {
+			a, _ := l.analyzer(f, "")
+			n.Text = normalize(a, n.Text)
 		}
 		return fuzzy(i, n.Text, n.Fuzziness)
 	case Exists:
@@ -232,6 +218,8 @@ func (l *lowering) lower(n Node) (primitive.Node, error) {
 			return nil, invalid("tie_breaker is a number that is not negative, not %v", n.TieBreaker)
 		}
 		return l.disMax(n.Nodes, n.TieBreaker)
+	case InFields:
+		return l.inFields(n)
 	case MultiMatch:
 		return l.multiMatch(n)
 	case FunctionScore:
@@ -261,8 +249,11 @@ func (l *lowering) disMax(nodes []Node, tie float32) (primitive.Node, error) {
 			out.Nodes = append(out.Nodes, inner)
 		}
 	}
-	if len(out.Nodes) == 0 && len(nodes) > 0 {
+	switch {
+	case len(out.Nodes) == 0 && len(nodes) > 0:
 		return nil, nil
+	case len(out.Nodes) == 1:
+		return out.Nodes[0], nil
 	}
 	return out, nil
 }
@@ -324,7 +315,7 @@ func (l *lowering) match(field, text string, o MatchOptions, prefix bool) (primi
 	if err != nil {
 		return nil, err
 	}
-	parts, err := l.analyze(a, text)
+	g, err := l.analyze(a, text)
 	if err != nil {
 		return nil, err
 	}
@@ -333,7 +324,7 @@ func (l *lowering) match(field, text string, o MatchOptions, prefix bool) (primi
 			return nil, err
 		}
 	}
-	if len(parts) == 0 {
+	if len(g) == 0 {
 		return zero(o.ZeroTerms), nil
 	}
 	out := primitive.Bool{}
@@ -341,18 +332,36 @@ func (l *lowering) match(field, text string, o MatchOptions, prefix bool) (primi
 	if o.All {
 		occur = primitive.Must
 	}
-	for p, part := range parts {
+	stretches := g.stretches()
+	for p, part := range stretches {
 		var n primitive.Node
-		if prefix && p == len(parts)-1 {
-			var any []primitive.Node
-			for _, t := range part.Terms {
-				any = append(any, prefixOf(i, t))
+		switch {
+		case part.branches():
+			paths, err := l.paths(part)
+			if err != nil {
+				return nil, err
 			}
-			if n = any[0]; len(any) > 1 {
-				n = primitive.Constant{Node: should(any)}
+			var ways []primitive.Node
+			for _, path := range paths {
+				way, err := l.way(i, f, path)
+				if err != nil {
+					return nil, err
+				}
+				ways = append(ways, way)
 			}
-		} else if n, err = one(i, part.Terms, o.Fuzziness); err != nil {
-			return nil, err
+			n = should(ways)
+		case prefix && p == len(stretches)-1:
+			var ends []primitive.Node
+			for _, t := range part.terms() {
+				ends = append(ends, prefixOf(i, t))
+			}
+			if n = ends[0]; len(ends) > 1 {
+				n = primitive.Constant{Node: should(ends)}
+			}
+		default:
+			if n, err = one(i, part.terms(), o.Fuzziness); err != nil {
+				return nil, err
+			}
 		}
 		out.Clauses = append(out.Clauses, primitive.Clause{Occur: occur, Node: n})
 	}
@@ -409,23 +418,58 @@ func (l *lowering) phrase(n PhrasePrefix, prefix bool) (primitive.Node, error) {
 	if n.Slop < 0 || n.MaxExpansions < 0 {
 		return nil, invalid("slop and max_expansions are not negative")
 	}
-	parts, err := l.analyze(a, n.Text)
-	switch {
-	case err != nil:
+	g, err := l.analyze(a, n.Text)
+	if err != nil {
 		return nil, err
-	case len(parts) == 0:
+	}
+	if len(g) == 0 {
 		return zero(n.ZeroTerms), nil
-	case len(parts) == 1 && !prefix:
-		return one(i, parts[0].Terms, nil)
-	case f.NoPositions && len(parts) > 1:
-		return nil, errs.New(errs.Unsupported, opLower, "the index of the field keeps no positions, so it cannot find phrases", errs.On(f.Name),
-			errs.Hint("index the field with positions, or ask for all terms in any order"))
 	}
-	out := primitive.Phrase{Field: i, Parts: parts, Slop: n.Slop, Prefixes: prefix}
-	if prefix {
-		out.MaxExpansions = expansions(n.MaxExpansions)
+	ways := [][]primitive.Part{g.parts()}
+	if g.branches() {
+		if ways, err = l.paths(g); err != nil {
+			return nil, err
+		}
 	}
-	return out, nil
+	var nodes []primitive.Node
+	for _, parts := range ways {
+		switch {
+		case len(parts) == 1 && !prefix:
+			q, err := one(i, parts[0].Terms, nil)
+			if err != nil {
+				return nil, err
+			}
+			nodes = append(nodes, q)
+			continue
+		case f.NoPositions && len(parts) > 1:
+			return nil, noPositions(f)
+		}
+		out := primitive.Phrase{Field: i, Parts: parts, Slop: n.Slop, Prefixes: prefix}
+		if prefix {
+			out.MaxExpansions = expansions(n.MaxExpansions)
+		}
+		nodes = append(nodes, out)
+	}
+	if len(nodes) == 1 {
+		return nodes[0], nil
+	}
+	return should(nodes), nil
+}
+
+func noPositions(f *Field) error {
+	return errs.New(errs.Unsupported, opLower, "the index of the field keeps no positions, so it cannot find phrases", errs.On(f.Name),
+		errs.Hint("index the field with positions, or ask for all terms in any order"))
+}
+
+// way is one way through a stretch of a text: a term, or a phrase.
+func (l *lowering) way(field int, f *Field, parts []primitive.Part) (primitive.Node, error) {
+	if len(parts) == 1 {
+		return one(field, parts[0].Terms, nil)
+	}
+	if f.NoPositions {
+		return nil, noPositions(f)
+	}
+	return primitive.Phrase{Field: field, Parts: parts}, nil
 }
 
 // normalize folds a term that is not analyzed as the analyzer folds words: lower case, or not.
@@ -455,15 +499,21 @@ func (l *lowering) pattern(n Node) (primitive.Node, error) {
 	}
 	out := primitive.Multi{Field: i}
 	fold := false
+	a, err := l.analyzer(f, "")
+	if err != nil {
+		return nil, err
+	}
 	switch n := n.(type) {
 	case Prefix:
+		if n.Fold {
+			n.Text = normalize(a, n.Text)
+		}
 		if out.Label, fold = n.Text+"*", n.CaseInsensitive; fold {
 			out.Automaton, err = automaton.FoldedPrefix(n.Text)
 		} else {
 			out.Automaton = automaton.Prefix([]byte(n.Text))
 		}
 	case Wildcard:
-		a, _ := l.analyzer(f, "")
 		p := normalize(a, n.Pattern)
 		out.Label, fold = p, n.CaseInsensitive
 		out.Automaton, err = automaton.Wildcard(p, fold)
@@ -473,6 +523,9 @@ func (l *lowering) pattern(n Node) (primitive.Node, error) {
 	case Range:
 		b := automaton.Bounds{ExcludeFrom: n.ExcludeFrom, ExcludeTo: n.ExcludeTo}
 		from, to := "[*", "*]"
+		if n.Fold {
+			n.From, n.To = folded(a, n.From), folded(a, n.To)
+		}
 		if n.From != nil {
 			b.From = []byte(*n.From)
 			if from = "[" + *n.From; n.ExcludeFrom {
@@ -628,4 +681,60 @@ func minimumInside(n primitive.Node, spec string) (primitive.Node, error) {
 		return primitive.Boost{Node: inner, Factor: n.Factor}, err
 	}
 	return n, nil
+}
+
+func folded(a *analysis.Analyzer, text *string) *string {
+	if text == nil {
+		return nil
+	}
+	s := normalize(a, *text)
+	return &s
+}
+
+// inFields is a node in each of several fields.
+func (l *lowering) inFields(n InFields) (primitive.Node, error) {
+	fields, err := l.fields(n.Fields)
+	if err != nil {
+		return nil, err
+	}
+	var nodes []Node
+	for _, f := range fields {
+		var one Node
+		switch x := n.Node.(type) {
+		case Term:
+			x.Field = f.Name
+			one = x
+		case Terms:
+			x.Field = f.Name
+			one = x
+		case Prefix:
+			x.Field = f.Name
+			one = x
+		case Wildcard:
+			x.Field = f.Name
+			one = x
+		case Regexp:
+			x.Field = f.Name
+			one = x
+		case Fuzzy:
+			x.Field = f.Name
+			one = x
+		case Range:
+			x.Field = f.Name
+			one = x
+		case Exists:
+			x.Field = f.Name
+			one = x
+		default:
+			return nil, errs.New(errs.Unsupported, opLower, fmt.Sprintf("a query of the form %T is not for several fields", x))
+		}
+		if f.Boost != 1 {
+			one = Boost{one, f.Boost}
+		}
+		nodes = append(nodes, one)
+	}
+	if len(nodes) == 0 {
+		return primitive.None{Reason: "no fields"}, nil
+	}
+	return l.lower(DisMax{Nodes: nodes, TieBreaker: n.TieBreaker})
 }

@@ -89,6 +89,7 @@ type BoolPrefix struct {
 type Prefix struct {
 	Field, Text     string
 	CaseInsensitive bool
+	Fold            bool // Text is folded as the analyzer of the field folds words
 }
 
 // Wildcard matches rows with a term of a form, with the score 1: * is any text, ? is a character, \ takes the next
@@ -108,6 +109,7 @@ type Regexp struct {
 type Fuzzy struct {
 	Field, Text string
 	Fuzziness   Fuzziness
+	Fold        bool // Text is folded as the analyzer of the field folds words
 }
 
 // Fuzziness says how near terms must be. The zero value is AUTO.
@@ -125,6 +127,7 @@ type Range struct {
 	Field                  string
 	From, To               *string
 	ExcludeFrom, ExcludeTo bool
+	Fold                   bool // the bounds are folded as the analyzer of the field folds words
 }
 
 // Exists matches rows with any term in a field, with the score 1.
@@ -159,6 +162,14 @@ type DisMax struct {
 type FieldBoost struct {
 	Name  string
 	Boost float32
+}
+
+// InFields is a node in each of several fields, whose own Field is not looked at: a Term, Terms, Prefix, Wildcard, Regexp,
+// Fuzzy, Range or Exists. They combine as in a DisMax.
+type InFields struct {
+	Fields     []FieldBoost
+	Node       Node
+	TieBreaker float32
 }
 
 // MultiMatch is a text in several fields.
@@ -287,6 +298,7 @@ func (Not) node()           {}
 func (Boost) node()         {}
 func (ConstantScore) node() {}
 func (DisMax) node()        {}
+func (InFields) node()      {}
 func (MultiMatch) node()    {}
 func (FunctionScore) node() {}
 func (MoreLikeThis) node()  {}

@@ -3,6 +3,7 @@ package rank
 import (
 	"context"
 	"fmt"
+	"reflect"
 	"slices"
 
 	"github.com/overlakedb/overlake/internal/errs"
@@ -21,6 +22,8 @@ type Query struct {
 	avgdl  []float32
 	terms  [][]string // per field, sorted: what is looked up in a source
 	root   weight
+
+	located map[posting.Source][]map[string]posting.Term
 }
 
 // weight is a node with its weights: what opens iterators over the rows of a source.
@@ -44,7 +47,7 @@ func (p *Plan) Bind(st *Statistics) (*Query, error) {
 	if err != nil {
 		return nil, err
 	}
-	q := &Query{node: primitive.Rewrite(n), fields: p.fields, stats: st.fields}
+	q := &Query{node: primitive.Rewrite(n), fields: p.fields, stats: st.fields, located: st.located}
 	for i, f := range p.fields {
 		avgdl := similarity.AverageLength(st.fields[i].Docs, st.fields[i].SumTotalTermFreq)
 		norms := similarity.InverseNorms(f.params(), avgdl)
@@ -144,7 +147,7 @@ func (b *binder) bind(n primitive.Node, boost float32) (weight, error) {
 	case primitive.Exists:
 		return constantWeight{q: q, node: n, score: boost, inner: existsWeight{n.Field}}, nil
 	case primitive.Bool:
-		w := &boolWeight{q: q, node: n, min: n.Min}
+		w := &boolWeight{q: q, node: n, min: n.Min, led: hasFunction(n)}
 		for _, c := range n.Clauses {
 			inner, err := b.bind(c.Node, boost)
 			if err != nil {
@@ -159,7 +162,7 @@ func (b *binder) bind(n primitive.Node, boost float32) (weight, error) {
 		inner, err := b.bind(n.Node, 1)
 		return constantWeight{q: q, node: n, score: boost, inner: inner}, err
 	case primitive.DisMax:
-		w := &disMaxWeight{q: q, tie: n.TieBreaker}
+		w := &disMaxWeight{q: q, tie: n.TieBreaker, led: hasFunction(n)}
 		for _, c := range n.Nodes {
 			inner, err := b.bind(c, boost)
 			if err != nil {
@@ -188,6 +191,24 @@ func (b *binder) bind(n primitive.Node, boost float32) (weight, error) {
 	return nil, errs.New(errs.Internal, "rank.bind", fmt.Sprintf("a node of the form %T cannot be run", n))
 }
 
+// hasFunction reports whether a function of the row stands in a node. It is only asked for rows that may be found: one that
+// has no value for others is no error.
+func hasFunction(n primitive.Node) bool {
+	switch n := n.(type) {
+	case primitive.Function:
+		return true
+	case primitive.Boost:
+		return hasFunction(n.Node)
+	case primitive.Constant:
+		return hasFunction(n.Node)
+	case primitive.DisMax:
+		return slices.ContainsFunc(n.Nodes, hasFunction)
+	case primitive.Bool:
+		return slices.ContainsFunc(n.Clauses, func(c primitive.Clause) bool { return hasFunction(c.Node) })
+	}
+	return false
+}
+
 // run is a query over one source. It belongs to one goroutine.
 type run struct {
 	ctx     context.Context
@@ -208,6 +229,12 @@ func (q *Query) begin(ctx context.Context, s Segment, o Options) (*run, error) {
 	}
 	if r.number == nil {
 		r.number = func(string, int64) (float64, bool) { return 0, false }
+	}
+	if reflect.TypeOf(s.Source).Comparable() {
+		if located, ok := q.located[s.Source]; ok {
+			r.located = located
+			return r, nil
+		}
 	}
 	for i, terms := range q.terms {
 		if len(terms) == 0 {

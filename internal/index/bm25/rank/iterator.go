@@ -4,6 +4,7 @@ import (
 	"math/bits"
 	"slices"
 
+	"github.com/overlakedb/overlake/internal/errs"
 	"github.com/overlakedb/overlake/internal/index/bm25/posting"
 	"github.com/overlakedb/overlake/internal/index/bm25/similarity"
 )
@@ -40,6 +41,7 @@ type termIterator struct {
 	lengths []byte
 	inv     *[256]float32
 	weight  float32
+	failed  error
 }
 
 func (t *termIterator) row() int64 { return t.at }
@@ -53,12 +55,27 @@ func (t *termIterator) advance(target int64) int64 {
 	} else {
 		t.at = int64(t.c.Advance(uint32(target)))
 	}
+	if t.at >= int64(len(t.lengths)) && t.at != end {
+		t.failed = beyond(t.at, len(t.lengths))
+		t.at = end
+	}
 	return t.at
+}
+
+// beyond is the error of a posting whose row is not one of the source.
+func beyond(at int64, rows int) error {
+	return errs.Newf(errs.Corrupt, "rank.search", "a posting is of row %d of %d", at, rows)
 }
 
 func (t *termIterator) confirm() bool { return true }
 func (t *termIterator) cost() int64   { return t.n }
-func (t *termIterator) err() error    { return t.c.Err() }
+
+func (t *termIterator) err() error {
+	if t.failed != nil {
+		return t.failed
+	}
+	return t.c.Err()
+}
 
 func (t *termIterator) score() float32 {
 	return similarity.Score(t.weight, float32(t.c.Freq()), t.inv[t.lengths[t.at]])
@@ -235,137 +252,6 @@ func firstError(its []iterator) error {
 		}
 	}
 	return nil
-}
-
-// disjunction goes over the rows that at least min of its iterators match. heap orders the iterators by row.
-type disjunction struct {
-	its   []iterator
-	heap  []int32
-	min   int
-	at    int64
-	found []int // what matches the row, in the order of the clauses
-	known int64 // the row that found is of
-}
-
-func newDisjunction(its []iterator, least int) disjunction {
-	a := disjunction{its: its, min: max(least, 1), at: -1, known: -1}
-	a.heap = make([]int32, len(its))
-	for i := range its {
-		a.heap[i] = int32(i)
-	}
-	return a
-}
-
-func (a *disjunction) row() int64 { return a.at }
-
-func (a *disjunction) cost() int64 {
-	n := int64(0)
-	for _, it := range a.its {
-		n += it.cost()
-	}
-	return n
-}
-
-func (a *disjunction) less(x, y int32) bool { return a.its[x].row() < a.its[y].row() }
-
-func (a *disjunction) down(i int) {
-	for {
-		least := i
-		for _, c := range [2]int{2*i + 1, 2*i + 2} {
-			if c < len(a.heap) && a.less(a.heap[c], a.heap[least]) {
-				least = c
-			}
-		}
-		if least == i {
-			return
-		}
-		a.heap[i], a.heap[least] = a.heap[least], a.heap[i]
-		i = least
-	}
-}
-
-func (a *disjunction) advance(target int64) int64 {
-	if a.at >= target {
-		return a.at
-	}
-	for {
-		for {
-			top := a.its[a.heap[0]]
-			if top.row() >= target {
-				break
-			}
-			top.advance(target)
-			a.down(0)
-		}
-		a.at = a.its[a.heap[0]].row()
-		if a.min == 1 || a.at == end || a.here(0, a.min) >= a.min {
-			return a.at
-		}
-		target = a.at + 1
-	}
-}
-
-// here counts the iterators at the row below a place of the heap, up to enough.
-func (a *disjunction) here(i, enough int) int {
-	if i >= len(a.heap) || enough <= 0 || a.its[a.heap[i]].row() != a.at {
-		return 0
-	}
-	n := 1 + a.here(2*i+1, enough-1)
-	return n + a.here(2*i+2, enough-n)
-}
-
-// gather appends the iterators at the row.
-func (a *disjunction) gather(i int) {
-	if i >= len(a.heap) || a.its[a.heap[i]].row() != a.at {
-		return
-	}
-	if it := int(a.heap[i]); a.its[it].confirm() {
-		a.found = append(a.found, it)
-	}
-	a.gather(2*i + 1)
-	a.gather(2*i + 2)
-}
-
-// matching are the iterators that match the row, in the order of the clauses.
-func (a *disjunction) matching() []int {
-	if a.known != a.at {
-		a.found = a.found[:0]
-		a.gather(0)
-		slices.Sort(a.found)
-		a.known = a.at
-	}
-	return a.found
-}
-
-func (a *disjunction) confirm() bool { return len(a.matching()) >= a.min }
-
-func (a *disjunction) score() float32 {
-	sum := 0.0
-	for _, i := range a.matching() {
-		sum += float64(a.its[i].score())
-	}
-	return float32(sum)
-}
-
-func (a *disjunction) err() error { return firstError(a.its) }
-
-// maximum scores by the best of its iterators, and a part of the others: Lucene's DisjunctionMaxScorer.
-type maximum struct {
-	disjunction
-	tie float32
-}
-
-func (b *maximum) score() float32 {
-	high, rest := float32(0), 0.0
-	for _, i := range b.matching() {
-		if s := b.its[i].score(); s >= high {
-			rest += float64(high)
-			high = s
-		} else {
-			rest += float64(s)
-		}
-	}
-	return float32(float64(high) + float64(rest*float64(b.tie)))
 }
 
 // exclusion leaves out the rows of another iterator.

@@ -240,11 +240,46 @@ func disjunctionMax(ps []*plan, tie float32) *plan {
 	}}
 }
 
+// addedUp makes one clause of those that are the same.
+func addedUp(list []clause, min int) []clause {
+	var cs []clause
+	sums := map[string]float64{}
+	for _, c := range list {
+		scores := c.occur == primitive.Must || c.occur == primitive.Should
+		if c.occur == primitive.Should && min > 1 {
+			cs = append(cs, c)
+			continue
+		}
+		base, b := c.p, 1.0
+		if scores && base.boost != nil {
+			base, b = base.inner, float64(*base.boost)
+		}
+		id := fmt.Sprint(c.occur, base.key)
+		_, seen := sums[id]
+		sums[id] += b
+		if !seen {
+			cs = append(cs, c)
+			continue
+		}
+		for i := range cs {
+			have := cs[i].p
+			if scores && have.boost != nil {
+				have = have.inner
+			}
+			if scores && cs[i].occur == c.occur && have.key == base.key {
+				cs[i].p = boosted(base, float32(sums[id]))
+			}
+		}
+	}
+	return cs
+}
+
 // boolean combines clauses as Lucene does after its rewriting.
 func boolean(cs []clause, min int) *plan {
-	// Disjunctions inside a disjunction are dissolved, and clauses that are the same are added up, until nothing changes.
+	// Clauses that are the same are added up, and disjunctions inside a disjunction dissolved, until nothing changes.
 	for changed := true; changed; {
 		changed = false
+		cs = addedUp(cs, min)
 		var next []clause
 		for _, c := range cs {
 			if min <= 1 && c.occur == primitive.Should && c.p.some != nil {
@@ -256,41 +291,7 @@ func boolean(cs []clause, min int) *plan {
 			}
 			next = append(next, c)
 		}
-		cs = nil
-		sums := map[string]float64{}
-		for _, c := range next {
-			base, b := c.p, 1.0
-			if base.boost != nil {
-				base, b = base.inner, float64(*base.boost)
-			}
-			id := fmt.Sprint(c.occur, base.key)
-			if c.occur == primitive.Filter || c.occur == primitive.MustNot {
-				id, b = fmt.Sprint(c.occur, c.p.key), 0
-				base = c.p
-			}
-			if c.occur == primitive.Should && min > 1 {
-				cs = append(cs, c)
-				continue
-			}
-			if _, seen := sums[id]; !seen {
-				sums[id] = b
-				cs = append(cs, c)
-				continue
-			}
-			sums[id] += b
-			if c.occur == primitive.Filter || c.occur == primitive.MustNot {
-				continue
-			}
-			for i := range cs {
-				have := cs[i].p
-				if have.boost != nil {
-					have = have.inner
-				}
-				if cs[i].occur == c.occur && have.key == base.key {
-					cs[i].p = boosted(base, float32(sums[id]))
-				}
-			}
-		}
+		cs = next
 	}
 	if len(cs) == 0 {
 		return nothing()

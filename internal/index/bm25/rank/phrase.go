@@ -47,7 +47,7 @@ func (w *phraseWeight) open(r *run) (iterator, error) {
 	p := &phraseIterator{lengths: lengths, inv: w.q.norms[w.node.Field], weight: w.weight, slop: w.node.Slop, known: -1}
 	var its []iterator
 	for i, part := range w.node.Parts {
-		place := &placeIterator{at: -1}
+		place := &placeIterator{at: -1, rows: len(lengths)}
 		for _, t := range part.Terms {
 			c, n, err := r.cursor(w.node.Field, t, true)
 			if err != nil {
@@ -77,7 +77,9 @@ type placeIterator struct {
 	cursors []posting.Cursor
 	at      int64
 	n       int64
+	rows    int
 	buf     []uint32
+	failed  error
 }
 
 func (p *placeIterator) row() int64     { return p.at }
@@ -86,6 +88,9 @@ func (p *placeIterator) score() float32 { return 0 }
 func (p *placeIterator) cost() int64    { return p.n }
 
 func (p *placeIterator) err() error {
+	if p.failed != nil {
+		return p.failed
+	}
 	for _, c := range p.cursors {
 		if err := c.Err(); err != nil {
 			return err
@@ -105,6 +110,10 @@ func (p *placeIterator) advance(target int64) int64 {
 			at = int64(c.Advance(uint32(target)))
 		}
 		least = min(least, at)
+	}
+	if least >= int64(p.rows) && least != end {
+		p.failed = beyond(least, p.rows)
+		least = end
 	}
 	p.at = least
 	return least

@@ -4,7 +4,9 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"math"
+	"reflect"
 	"slices"
 	"sync"
 	"unicode/utf8"
@@ -43,7 +45,7 @@ type set struct {
 	a     *automaton.Automaton
 }
 
-// NewPlan looks through a query. Its nodes must be rewritten (query.Lower does that).
+// NewPlan looks through a query, such as query.Lower gives.
 func NewPlan(n primitive.Node, fields []Field) (*Plan, error) {
 	p := &Plan{node: n, fields: fields, terms: make([][]string, len(fields))}
 	for _, f := range fields {
@@ -58,6 +60,13 @@ func NewPlan(n primitive.Node, fields []Field) (*Plan, error) {
 		slices.Sort(p.terms[i])
 		p.terms[i] = slices.Compact(p.terms[i])
 	}
+	// What a query says twice is expanded once.
+	seen := map[string]bool{}
+	p.patterns = slices.DeleteFunc(p.patterns, func(x pattern) bool {
+		twice := seen[x.key]
+		seen[x.key] = true
+		return twice
+	})
 	return p, nil
 }
 
@@ -198,6 +207,7 @@ type expansion struct {
 	term  string
 	boost float32 // how similar it is; less than 0 may be
 	n     counts
+	at    posting.Term // in the one source that it was gathered from
 }
 
 // Statistics are what a plan needs to know of its sources.
@@ -206,15 +216,21 @@ type Statistics struct {
 	fields   []posting.Stats
 	terms    []map[string]counts
 	expanded map[string][]expansion
+
+	// located are the terms of each source, per field, so that a search need not look them up again. Sources whose types
+	// cannot be compared are not in it.
+	located map[posting.Source][]map[string]posting.Term
 }
 
 // Gather reads the statistics of one source: one lookup for each field, and a walk for each pattern.
 func (p *Plan) Gather(ctx context.Context, s posting.Source) (*Statistics, error) {
 	st := &Statistics{rows: int64(s.Rows()), fields: make([]posting.Stats, len(p.fields)), terms: make([]map[string]counts, len(p.fields)), expanded: map[string][]expansion{}}
+	located := make([]map[string]posting.Term, len(p.fields))
 	var mu sync.Mutex
 	g, ctx := errgroup.WithContext(ctx)
 	g.SetLimit(8)
 	for i := range p.fields {
+		located[i] = map[string]posting.Term{}
 		st.fields[i] = s.Stats(i)
 		st.terms[i] = make(map[string]counts, len(p.terms[i]))
 		if len(p.terms[i]) == 0 {
@@ -225,9 +241,12 @@ func (p *Plan) Gather(ctx context.Context, s posting.Source) (*Statistics, error
 			if err != nil {
 				return err
 			}
+			mu.Lock()
+			defer mu.Unlock()
 			for j, t := range found {
 				if t.DocFreq > 0 {
 					st.terms[i][p.terms[i][j]] = counts{t.DocFreq, t.TotalFreq}
+					located[i][p.terms[i][j]] = t
 				}
 			}
 			return nil
@@ -237,7 +256,7 @@ func (p *Plan) Gather(ctx context.Context, s posting.Source) (*Statistics, error
 		g.Go(func() error {
 			var found []expansion
 			err := automaton.Each(ctx, s, x.field, x.a, func(term []byte, t posting.Term) bool {
-				found = append(found, expansion{string(term), x.boost(term), counts{t.DocFreq, t.TotalFreq}})
+				found = append(found, expansion{string(term), x.boost(term), counts{t.DocFreq, t.TotalFreq}, t})
 				if x.fuzzy == nil {
 					return len(found) < x.limit
 				}
@@ -255,10 +274,19 @@ func (p *Plan) Gather(ctx context.Context, s posting.Source) (*Statistics, error
 			mu.Lock()
 			defer mu.Unlock()
 			st.expanded[x.key] = x.best(found)
+			for _, e := range st.expanded[x.key] {
+				located[x.field][e.term] = e.at
+			}
 			return nil
 		})
 	}
-	return st, g.Wait()
+	if err := g.Wait(); err != nil {
+		return nil, err
+	}
+	if reflect.TypeOf(s).Comparable() {
+		st.located = map[posting.Source][]map[string]posting.Term{s: located}
+	}
+	return st, nil
 }
 
 func bytesOf(terms []string) [][]byte {
@@ -316,16 +344,17 @@ func (p *Plan) GatherAll(ctx context.Context, segments []Segment) (*Statistics, 
 
 // Empty are the statistics of no source, to merge others into.
 func (p *Plan) Empty() *Statistics {
-	st := &Statistics{fields: make([]posting.Stats, len(p.fields)), terms: make([]map[string]counts, len(p.fields)), expanded: map[string][]expansion{}}
+	st := &Statistics{fields: make([]posting.Stats, len(p.fields)), terms: make([]map[string]counts, len(p.fields)), expanded: map[string][]expansion{}, located: map[posting.Source][]map[string]posting.Term{}}
 	for i := range st.terms {
 		st.terms[i] = map[string]counts{}
 	}
 	return st
 }
 
-// Merge adds the statistics of another source to st.
+// Merge adds the statistics of another source to st, which Empty made.
 func (p *Plan) Merge(st, o *Statistics) {
 	st.rows += o.rows
+	maps.Copy(st.located, o.located)
 	for i := range st.fields {
 		st.fields[i].Docs += o.fields[i].Docs
 		st.fields[i].SumTotalTermFreq += o.fields[i].SumTotalTermFreq
@@ -353,7 +382,7 @@ func (p *Plan) Merge(st, o *Statistics) {
 	}
 }
 
-// expand replaces patterns by their terms. The result is rewritten.
+// expand replaces patterns by their terms.
 func (p *Plan) expand(n primitive.Node, st *Statistics) (primitive.Node, error) {
 	switch n := n.(type) {
 	case primitive.Fuzzy:

@@ -110,6 +110,9 @@ func (t *Top) Threshold() (worst Hit, ok bool) {
 	return t.heap[0], true
 }
 
+// Limit is how many rows are kept.
+func (t *Top) Limit() int { return t.limit }
+
 // Track is up to which number rows must be counted; -1: all.
 func (t *Top) Track() int64 { return t.track }
 

@@ -62,7 +62,9 @@ func (w *termWeight) open(r *run) (iterator, error) {
 	case 1:
 		return its[0], nil
 	}
-	return &synonymIterator{disjunction: newDisjunction(its, 1), lengths: lengths, inv: w.q.norms[w.field], weight: w.weight}, nil
+	d := newDisjunction(its, 1)
+	d.led = true
+	return &synonymIterator{disjunction: d, lengths: lengths, inv: w.q.norms[w.field], weight: w.weight}, nil
 }
 
 func (w *termWeight) clause(r *run) FlatClause {
@@ -150,7 +152,7 @@ func (w setWeight) rows(r *run, terms func(yield func(posting.Term) error) error
 		}
 		for at := c.Next(); at != posting.End; at = c.Next() {
 			if int64(at>>6) >= words {
-				return errs.Newf(errs.Corrupt, "rank.search", "a posting is of row %d of %d", at, r.src.Rows())
+				return beyond(int64(at), int(r.src.Rows()))
 			}
 			b.words[at>>6] |= 1 << (at & 63)
 		}
@@ -193,6 +195,7 @@ type boolWeight struct {
 	node    primitive.Bool
 	clauses []weight
 	min     int
+	led     bool // scores are computed only where they are asked for
 }
 
 func (w *boolWeight) constant() bool { return false }
@@ -238,6 +241,7 @@ func (w *boolWeight) open(r *run) (iterator, error) {
 		may = newConjunction(should, should)
 	case len(should) > 1:
 		a := newDisjunction(should, least)
+		a.led = w.led
 		may = &a
 	}
 	var out iterator
@@ -259,6 +263,7 @@ func (w *boolWeight) open(r *run) (iterator, error) {
 		out = &exclusion{out, not[0]}
 	default:
 		a := newDisjunction(not, 1)
+		a.led = true
 		out = &exclusion{out, &a}
 	}
 	return out, nil
@@ -295,6 +300,7 @@ type disMaxWeight struct {
 	q     *Query
 	nodes []weight
 	tie   float32
+	led   bool
 	notFlat
 }
 
@@ -317,5 +323,7 @@ func (w *disMaxWeight) open(r *run) (iterator, error) {
 	case 1:
 		return its[0], nil
 	}
-	return &maximum{newDisjunction(its, 1), w.tie}, nil
+	d := newDisjunction(its, 1)
+	d.best, d.tie, d.led = true, w.tie, w.led
+	return &d, nil
 }
