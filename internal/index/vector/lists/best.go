@@ -1,6 +1,7 @@
 package lists
 
 import (
+	"cmp"
 	"math"
 	"slices"
 )
@@ -12,7 +13,8 @@ type candidate struct {
 	probe uint32 // the number of its probe in the search
 }
 
-// best keeps the k least of many candidates: up to twice as many, of which the worse half goes now and then.
+// best keeps the k least of many candidates, by distance, then by place: up to twice as many, of which the worse half goes
+// now and then.
 type best struct {
 	k     int
 	bound float32 // nothing from here on is among the k least
@@ -36,55 +38,17 @@ func (b *best) shrink() {
 	if len(b.items) <= b.k {
 		return
 	}
-	nearest(b.items, b.k, func(x, y candidate) bool { return x.d < y.d || x.d == y.d && x.place < y.place })
+	slices.SortFunc(b.items, func(x, y candidate) int {
+		if x.d != y.d {
+			return cmp.Compare(x.d, y.d)
+		}
+		return cmp.Compare(x.place, y.place)
+	})
 	b.items = b.items[:b.k]
-	b.bound = b.items[0].d
-	for _, c := range b.items {
-		b.bound = max(b.bound, c.d)
-	}
+	b.bound = b.items[b.k-1].d
 }
 
-// nearest moves the k least elements to the front, in any order (Hoare's selection, with the median of three as pivot).
-func nearest[T any](s []T, k int, less func(a, b T) bool) {
-	lo, hi := 0, len(s)-1
-	for lo < hi {
-		mid := lo + (hi-lo)/2
-		if less(s[mid], s[lo]) {
-			s[mid], s[lo] = s[lo], s[mid]
-		}
-		if less(s[hi], s[lo]) {
-			s[hi], s[lo] = s[lo], s[hi]
-		}
-		if less(s[hi], s[mid]) {
-			s[hi], s[mid] = s[mid], s[hi]
-		}
-		pivot := s[mid]
-		i, j := lo, hi
-		for i <= j {
-			for less(s[i], pivot) {
-				i++
-			}
-			for less(pivot, s[j]) {
-				j--
-			}
-			if i <= j {
-				s[i], s[j] = s[j], s[i]
-				i++
-				j--
-			}
-		}
-		switch {
-		case k-1 <= j:
-			hi = j
-		case k-1 >= i:
-			lo = i
-		default:
-			return
-		}
-	}
-}
-
-// top is best for the rows of one search: a candidate is one number, the order of whose bits is that of estimates, then of
+// top is best where speed counts, for the rows of one search: a candidate is one number, the order of whose bits is that of estimates, then of
 // places.
 type top struct {
 	k     int
@@ -122,7 +86,7 @@ func estimate(item uint64) float32 {
 	return math.Float32frombits(b ^ uint32(int32(b)>>31)&(1<<31-1))
 }
 
-// least is nearest for numbers.
+// least moves the k least elements to the front, in any order (Hoare's selection, with the median of three as pivot).
 func least[T uint64 | float32](s []T, k int) {
 	lo, hi := 0, len(s)-1
 	for lo < hi {

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"math"
+	"math/bits"
 	"math/rand/v2"
 	"slices"
 
@@ -121,7 +122,8 @@ func (t *trial) begin(x *build, lists []final, centroids []float32) {
 	order := make([]int, n)
 	for i := range t.ordinals {
 		q := &t.current
-		q.prepare(&t.core, t.query(i))
+		q.begin(&t.core, t.query(i))
+		q.turn()
 		q.rank()
 		for l := range order {
 			order[l] = l
@@ -184,7 +186,7 @@ func (t *trial) scan(ctx context.Context, list int, piece []byte, n int) error {
 	}
 	positions := t.core.layout.positions(&p)
 	var estimates [kernel.BlockRows]float32
-	var chosen [kernel.BlockRows]uint32
+	var below [1]uint64
 	for i, ranks := range t.ranks {
 		if ranks[list] >= t.wanted[i] {
 			continue
@@ -193,16 +195,18 @@ func (t *trial) scan(ctx context.Context, list int, piece []byte, n int) error {
 			return err
 		}
 		q := &t.current
-		q.prepare(&t.core, t.query(i))
+		q.begin(&t.core, t.query(i))
+		q.turn()
 		probes := [1]probe{{list: uint32(list)}}
 		q.exactKeys([]uint32{uint32(list)}, estimates[:1])
 		probes[0].key = estimates[0]
 		q.bases(probes[:])
 		for from := 0; from < n; from += kernel.BlockRows {
 			rows := min(kernel.BlockRows, n-from)
-			q.estimate(&p, from, probes[0].base, &estimates)
-			for _, j := range chosen[:kernel.Select(estimates[:rows], t.seen[i].bound, chosen[:])] {
-				if pos := positions[from+int(j)]; pos != t.positions[i] {
+			q.estimate(&p, from, probes[0].base, t.seen[i].bound, estimates[:rows], nil, below[:])
+			for m := below[0]; m != 0; m &= m - 1 {
+				j := bits.TrailingZeros64(m)
+				if pos := positions[from+j]; pos != t.positions[i] {
 					t.seen[i].add(candidate{d: estimates[j], place: pos, probe: ranks[list]})
 				}
 			}
