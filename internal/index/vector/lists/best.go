@@ -1,7 +1,6 @@
 package lists
 
 import (
-	"cmp"
 	"math"
 	"slices"
 )
@@ -13,21 +12,24 @@ type candidate struct {
 	probe uint32 // the number of its probe in the search
 }
 
-// best keeps the k least of many candidates, by distance, then by place: up to twice as many, of which the worse half goes
-// now and then.
+// best keeps the k least of many candidates, the first of equal ones: up to twice as many, of which the worse half goes now
+// and then. An item is one number, the order of whose bits is that of distances, with the place of the candidate among rows.
 type best struct {
 	k     int
 	bound float32 // nothing from here on is among the k least
-	items []candidate
+	items []uint64
+	rows  []candidate
+	spare []candidate
 }
 
 func (b *best) begin(k int) {
-	b.k, b.bound, b.items = k, inf, b.items[:0]
+	b.k, b.bound, b.items, b.rows = k, inf, b.items[:0], b.rows[:0]
 }
 
 // add takes a candidate below the bound.
 func (b *best) add(c candidate) {
-	b.items = append(b.items, c)
+	b.items = append(b.items, uint64(ascending(c.d))<<32|uint64(len(b.rows)))
+	b.rows = append(b.rows, c)
 	if len(b.items) >= 2*b.k+32 {
 		b.shrink()
 	}
@@ -38,17 +40,31 @@ func (b *best) shrink() {
 	if len(b.items) <= b.k {
 		return
 	}
-	slices.SortFunc(b.items, func(x, y candidate) int {
-		if x.d != y.d {
-			return cmp.Compare(x.d, y.d)
-		}
-		return cmp.Compare(x.place, y.place)
-	})
+	least(b.items, b.k)
 	b.items = b.items[:b.k]
-	b.bound = b.items[b.k-1].d
+	b.bound = estimate(slices.Max(b.items))
+	b.compact()
 }
 
-// top is best where speed counts, for the rows of one search: a candidate is one number, the order of whose bits is that of estimates, then of
+// compact leaves those rows that are items.
+func (b *best) compact() {
+	b.spare = b.spare[:0]
+	for i, item := range b.items {
+		b.spare = append(b.spare, b.rows[uint32(item)])
+		b.items[i] = item&^math.MaxUint32 | uint64(i)
+	}
+	b.rows, b.spare = b.spare, b.rows
+}
+
+// sorted are the k least candidates in order.
+func (b *best) sorted() []candidate {
+	b.shrink()
+	slices.Sort(b.items)
+	b.compact()
+	return b.rows
+}
+
+// top is best for the rows of one search: a candidate is one number, the order of whose bits is that of estimates, then of
 // places.
 type top struct {
 	k     int
