@@ -18,6 +18,7 @@ type contender struct {
 	build   worker.Words
 	efforts []effort
 	filters bool // it takes part in filtered searches
+	marks   bool // it is a table, with a column that marks few rows
 	most    int  // queries that it is asked at most, 0: all
 }
 

@@ -51,7 +51,7 @@ func main() {
 	out := flag.String("out", "bench/results/vector.json", "file to write")
 	quick := flag.Bool("quick", false, "20,000 rows of 128 dimensions only")
 	data := flag.String("data", "", "measure only the sets that this pattern matches")
-	only := flag.String("only", "", "measure only what this pattern of sections matches: kernels, search, filters, codes")
+	only := flag.String("only", "", "measure only what this pattern of sections matches: kernels, search, filters, codes, scale, engine")
 	contenders := flag.String("contenders", "", "take only the contenders that this pattern matches")
 	queries := flag.Int("queries", 1000, "queries of a set; filtered searches ask half of them where many rows pass, else a tenth")
 	add := flag.Bool("add", false, "keep what the file has of sets and sections that this run does not measure")
@@ -165,7 +165,7 @@ func (b *bench) measure(ctx context.Context, s *points.Set, sections *regexp.Reg
 	for _, section := range []struct {
 		name string
 		run  func(context.Context)
-	}{{"search", w.search}, {"filters", w.filters}, {"codes", w.codes}} {
+	}{{"search", w.search}, {"filters", w.filters}, {"codes", w.codes}, {"scale", w.scale}, {"engine", w.engine}} {
 		if !sections.MatchString(section.name) || ctx.Err() != nil {
 			continue
 		}

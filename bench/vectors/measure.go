@@ -32,6 +32,7 @@ type workshop struct {
 	set      *points.Set
 	dir      string
 	base     string
+	few      string // file of the rows that tables mark
 	entrants map[string]*entrant
 	failed   map[string]bool
 }
@@ -135,7 +136,11 @@ func (w *workshop) build(c *contender) (e *entrant, err error) {
 	}
 	delete(about, "bytes")
 	w.b.results.about(c.program, about)
-	if _, _, err := p.Ask("data", worker.Words{"base": w.base, "dim": fmt.Sprint(w.set.Dim), "metric": w.set.Metric.String(), "dir": dir}); err != nil {
+	data := worker.Words{"base": w.base, "dim": fmt.Sprint(w.set.Dim), "metric": w.set.Metric.String(), "dir": dir}
+	if c.marks {
+		data["few"] = w.few
+	}
+	if _, _, err := p.Ask("data", data); err != nil {
 		return nil, err
 	}
 	from := time.Now()

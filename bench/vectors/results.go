@@ -50,6 +50,8 @@ type built struct {
 	Floats    float64 `json:"floats_a_row"` // of those, what only the last ranking reads
 	Peak      float64 `json:"peak_a_row"`   // bytes allocated at most while it was built
 	Held      float64 `json:"held_a_row"`   // and when it was
+	Resident  int64   `json:"resident"`     // the most memory of the worker until it was built, the mapped rows included
+	Width     float64 `json:"width"`        // threads that wanted to run at once while it was built, on average
 }
 
 // results are what is written.
@@ -119,7 +121,7 @@ func (r *results) about(program string, w worker.Words) { r.Workers[program] = w
 
 func (r *results) build(s *points.Set, c *contender, b worker.Built) {
 	n := float64(s.Len())
-	r.Builds = append(r.Builds, built{place: r.here, Contender: c.name, CPU: b.CPU, Row: float64(b.Artifact) / n, Floats: float64(b.Floats) / n, Peak: float64(b.Peak) / n, Held: float64(b.Held) / n})
+	r.Builds = append(r.Builds, built{place: r.here, Contender: c.name, CPU: b.CPU, Row: float64(b.Artifact) / n, Floats: float64(b.Floats) / n, Peak: float64(b.Peak) / n, Held: float64(b.Held) / n, Resident: b.Resident, Width: b.Width})
 }
 
 // compare adds a line whose ratio is ours over theirs. Who never gets to a rate has 0.
@@ -174,7 +176,7 @@ func (r *results) page() string {
 	fmt.Fprintf(&md, "# Vectors\n\n%s, %s; load when written: %s. %d queries a set, the 10 nearest, one query after another on one thread; processor time, the fastest of %d interleaved rounds. "+
 		"Graphs have M=%d and ef_construction=%d; all inverted files over a set have the same number of lists. A ratio is ours over the peer's, the gate says which way is good; in percent it is a difference. "+
 		"`never` is a recall that no effort measured reached. LanceDB is asked end to end, by its own interface and on threads of its own, all of which count: "+
-		"it is no peer for ratios. The floats of a row that only the last ranking reads are counted apart, since a table holds them anyway.\n\n", r.when.Format(time.DateOnly), processor(), load(), r.queries, r.rounds, links, pool)
+		"it is a peer only of our tables, which are asked by the interface for programs too. The floats of a row that only the last ranking reads are counted apart, since a table holds them anyway.\n\n", r.when.Format(time.DateOnly), processor(), load(), r.queries, r.rounds, links, pool)
 	md.WriteString("Workers:\n\n")
 	for _, name := range slices.Sorted(maps.Keys(r.Workers)) {
 		line, _ := r.Workers[name].Line(name) // words came from a line

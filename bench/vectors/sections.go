@@ -39,6 +39,9 @@ var families = map[string]goals{
 	inverted: {speed: [2]*goal{least(2.5), least(3.0)}, build: [2]*goal{most(0.2), most(0.2)}},
 }
 
+// memoryLimits are the most that a build over a million rows of 128 dimensions may have in memory, in MiB, rows included.
+var memoryLimits = map[string]float64{graphF32: 4096, inverted: 2048}
+
 var targets = []float64{0.90, 0.95, 0.99}
 
 // search measures all contenders over each list of queries.
@@ -175,6 +178,12 @@ func (w *workshop) compareBuilds(c int, judged bool) {
 			if ours.built.Floats > 0 {
 				r.compare(title+"bytes a row without the floats for the last ranking", float64(ours.built.Artifact-ours.built.Floats)/n, hnswlib, float64(peer.built.Artifact)/n, "B", bytes)
 			}
+		}
+		if limit := memoryLimits[family]; w.set.Len() >= large && limit > 0 {
+			r.compare(title+"peak memory of the build", float64(ours.built.Resident)/(1<<20), "limit", limit, "MiB", most(1))
+		}
+		if peer != nil {
+			r.compare(title+"peak memory of the build", float64(ours.built.Resident)/(1<<20), hnswlib, float64(peer.built.Resident)/(1<<20), "MiB", nil)
 		}
 		if family != inverted {
 			continue

@@ -14,6 +14,9 @@ type graphs struct {
 	index *graph.Index
 }
 
+// Shared says that searches may run at once.
+func (g *graphs) Shared() {}
+
 func (g *graphs) Build(d worker.Data, w worker.Words) (size worker.Size, err error) {
 	ctx := context.Background()
 	kind, err := kindOf(w["code"])
@@ -28,9 +31,13 @@ func (g *graphs) Build(d worker.Data, w worker.Words) (size worker.Size, err err
 	if err != nil {
 		return size, err
 	}
+	workers, err := w.Int("workers", 1)
+	if err != nil {
+		return size, err
+	}
 	n := len(d.Rows) / d.Dim
 	b, err := graph.NewBuilder(graph.Options{
-		Metric: d.Metric, Dim: d.Dim, M: m, EfConstruction: efc, Code: kind, Floats: w["floats"] == "1", Seed: seed, Workers: 1, Rows: int64(n),
+		Metric: d.Metric, Dim: d.Dim, M: m, EfConstruction: efc, Code: kind, Floats: w["floats"] == "1", Seed: seed, Workers: workers, Rows: int64(n),
 	})
 	if err != nil {
 		return size, err

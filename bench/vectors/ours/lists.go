@@ -27,10 +27,17 @@ func (s spill) Close() error {
 	return err
 }
 
+// Shared says that searches may run at once.
+func (l *inverted) Shared() {}
+
 func (l *inverted) Build(d worker.Data, w worker.Words) (size worker.Size, err error) {
 	ctx := context.Background()
+	workers, err := w.Int("workers", 1)
+	if err != nil {
+		return size, err
+	}
 	o := lists.Options{
-		Metric: d.Metric, Dim: d.Dim, Seed: seed, Workers: 1, NoRerank: w["rerank"] == "none",
+		Metric: d.Metric, Dim: d.Dim, Seed: seed, Workers: workers, NoRerank: w["rerank"] == "none",
 		Spill: func() (lists.SpillFile, error) {
 			f, err := os.CreateTemp(d.Dir, "spill-")
 			return spill{f}, err

@@ -20,7 +20,7 @@ import (
 	"github.com/overlakedb/overlake/internal/vec/kernel"
 )
 
-// Open makes a contender: graph, lists, codes or scan.
+// Open makes a contender: graph, lists, codes, scan or table.
 func Open(kind string) (worker.Contender, error) {
 	switch kind {
 	case "graph":
@@ -31,6 +31,8 @@ func Open(kind string) (worker.Contender, error) {
 		return &codes{}, nil
 	case "scan":
 		return &scan{}, nil
+	case "table":
+		return &table{}, nil
 	}
 	return nil, fmt.Errorf("unknown kind %q", kind)
 }

@@ -73,9 +73,10 @@ func TestContendersFind(t *testing.T) {
 		queries := c.Queries(asked)
 		f := s.Uncorrelated(0.3, 1)
 		dir := t.TempDir()
-		data := fmt.Sprintf("data base=%s dim=%d metric=%s dir=%s", file(t, dir, "base", s.Base), dim, metric, dir)
+		few := file(t, dir, "allowed", f.Allowed)
+		data := fmt.Sprintf("data base=%s dim=%d metric=%s dir=%s few=%s", file(t, dir, "base", s.Base), dim, metric, dir, few)
 		search := fmt.Sprintf("search queries=%s count=%d k=%d", file(t, dir, "queries", queries), asked, k)
-		allowed := " allowed=" + file(t, dir, "allowed", f.Allowed)
+		allowed := " allowed=" + few
 		for _, test := range []struct {
 			build, effort string
 			filter        bool
@@ -90,6 +91,10 @@ func TestContendersFind(t *testing.T) {
 			{"build kind=lists code=tq4 rerank=float32 lists=16", " probes=12 rerank=40", true, 0.95},
 			{"build kind=lists code=bit1 rerank=tq8", "", true, 0.9},
 			{"build kind=lists code=tq8 rerank=none lists=16", " probes=16", false, 0.9},
+			{"build kind=lists code=bit1 rerank=float32 lists=16 workers=2", " probes=16 rerank=100 threads=2", true, 0.95},
+			{"build kind=graph code=float32 m=16 efc=100 workers=2", " ef=100 threads=3", true, 0.95},
+			{"build kind=table index=hnsw_tq8 m=16 ef_construction=100", " ef=100 rerank=20", true, 0.95},
+			{"build kind=table index=ivf lists=16", " probes=16 rerank=100", true, 0.9},
 		} {
 			lines := []string{data, test.build, "size", search + test.effort, search + test.effort + " empty=1"}
 			if test.filter {
@@ -124,6 +129,8 @@ func TestWorkerRefuses(t *testing.T) {
 		"dance\n", "search k=1 count=1\n", "data base=/nowhere dim=4 metric=l2\n", "data base=" + base + " dim=4 metric=far\n",
 		data + "build kind=other\n", data + "build kind=codes code=other\n", data + "build kind=graph code=tq8 m=x\n",
 		data + "build kind=scan\nsearch queries=" + base + " count=5 k=1\n",
+		data + "build kind=scan\nsearch queries=" + base + " count=4 k=1 threads=2\n",
+		data + "build kind=table index=none\n", "data base=" + base + " dim=4 metric=l2 few=/nowhere\n",
 	} {
 		var out bytes.Buffer
 		if err := worker.Serve(strings.NewReader(lines), &out, "", ours.Open); err != nil {

@@ -126,10 +126,17 @@ class Lance:
 
         dim = rows.shape[1]
         vectors = pa.FixedSizeListArray.from_arrays(pa.array(rows.reshape(-1)), dim)
-        data = pa.table({"id": pa.array(np.arange(len(rows), dtype=np.int32)), "vector": vectors})
+        columns = {"id": pa.array(np.arange(len(rows), dtype=np.int32)), "vector": vectors}
+        self.few = w.get("few")
+        if self.few:
+            marks = np.unpackbits(np.fromfile(self.few, dtype=np.uint8), bitorder="little")[: len(rows)]
+            columns["few"] = pa.array(marks.astype(np.int32))
+        data = pa.table(columns)
         self.dir = os.path.join(w["dir"], "lance")
         self.table = lancedb.connect(self.dir).create_table("t", data, mode="overwrite")
         self.metric = {"l2": "l2", "ip": "dot", "cosine": "cosine"}[w["metric"]]
+        if self.few:
+            self.table.create_scalar_index("few", index_type="BITMAP")
         self.before = self.bytes()
 
     def bytes(self):
@@ -147,12 +154,16 @@ class Lance:
         return {"artifact": self.bytes() - self.before}
 
     def search(self, queries, k, w):
+        if w.get("allowed") not in (None, self.few):
+            raise ValueError("a table is asked for the rows that it marks, or for all")
         n = 0 if "empty" in w else len(queries)
         ids = np.full((len(queries), k), -1, dtype=np.int64)
         start = time.process_time_ns()
         for i in range(n):
             ask = self.table.search(queries[i], vector_column_name="vector").distance_type(self.metric)
             ask = ask.limit(k).select(["id", "_distance"]).nprobes(int(w["probes"]))
+            if "allowed" in w:
+                ask = ask.where("few = 1", prefilter=True)
             if "rerank" in w:
                 ask = ask.refine_factor(int(w["rerank"]))
             if "ef" in w:

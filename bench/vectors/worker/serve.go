@@ -7,7 +7,10 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"runtime"
+	"slices"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 
@@ -23,6 +26,16 @@ type Contender interface {
 	Search(query []float32, k int, effort Effort, allowed *Allowed, out []int32) error
 	// Effort reads the words of a search that are the contender's own.
 	Effort(w Words) (Effort, error)
+}
+
+// Preparer is a contender that puts rows somewhere before the build that counts begins.
+type Preparer interface {
+	Prepare(d Data, w Words) error
+}
+
+// Shared is a contender whose Search several goroutines may call at once.
+type Shared interface {
+	Shared()
 }
 
 // Size is what an index takes when it is stored.
@@ -45,16 +58,52 @@ type Data struct {
 	Dim    int
 	Metric vec.Metric
 	Rows   []float32 // mapped: not to be written
+	Few    *Allowed  // rows that a table marks, for searches with a condition; or nil
 	Dir    string    // a folder for files
 }
 
+const ofThread = 1 // RUSAGE_THREAD, which package syscall does not name
+
 // CPU is the processor time of this process, with its collections of garbage.
-func CPU() time.Duration {
+func CPU() time.Duration { return cpuOf(syscall.RUSAGE_SELF) }
+
+func cpuOf(who int) time.Duration {
 	var u syscall.Rusage
-	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
+	if err := syscall.Getrusage(who, &u); err != nil {
 		panic(err) // it fails only for wrong arguments
 	}
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+}
+
+// wanted is for how long each thread of this process ran or waited for a processor, which a loaded machine does not change
+// much; empty where the system does not tell.
+func wanted() map[string]time.Duration {
+	out := map[string]time.Duration{}
+	tasks, err := os.ReadDir("/proc/self/task")
+	if err != nil {
+		return out
+	}
+	for _, task := range tasks {
+		text, err := os.ReadFile("/proc/self/task/" + task.Name() + "/schedstat")
+		var ran, waited int64
+		if err == nil {
+			_, err = fmt.Sscan(string(text), &ran, &waited)
+		}
+		if err == nil { // a thread may have ended meanwhile
+			out[task.Name()] = time.Duration(ran + waited)
+		}
+	}
+	return out
+}
+
+// width is how many threads wanted to run at once, on average since begun; 0 where the system does not tell.
+func width(before map[string]time.Duration, begun time.Time) float64 {
+	took := time.Since(begun)
+	var sum time.Duration
+	for thread, now := range wanted() {
+		sum += now - before[thread]
+	}
+	return float64(sum) / float64(max(took, 1))
 }
 
 type server struct {
@@ -97,9 +146,14 @@ func (s *server) answer(verb string, w Words, about string) (said string, payloa
 		if s.it, err = s.open(w["kind"]); err != nil {
 			return "", nil, err
 		}
-		from := CPU()
+		if p, ok := s.it.(Preparer); ok {
+			if err := p.Prepare(s.data, w); err != nil {
+				return "", nil, err
+			}
+		}
+		from, wanted, begun := CPU(), wanted(), time.Now()
 		s.size, err = s.it.Build(s.data, w)
-		return fmt.Sprintf("cpu=%.6f", (CPU() - from).Seconds()), nil, err
+		return fmt.Sprintf("cpu=%.6f width=%.4f", (CPU() - from).Seconds(), width(wanted, begun)), nil, err
 	case "size":
 		return fmt.Sprintf("artifact=%d floats=%d", s.size.Artifact, s.size.Floats), nil, nil
 	case "search":
@@ -121,6 +175,9 @@ func (s *server) load(w Words) (err error) {
 		return fmt.Errorf("metric %q of %d dimensions", w["metric"], s.data.Dim)
 	}
 	s.data.Dir = w["dir"]
+	if s.data.Few, err = s.filter(w["few"]); err != nil {
+		return err
+	}
 	s.data.Rows, err = mapped[float32](w["base"])
 	return err
 }
@@ -160,19 +217,58 @@ func (s *server) search(w Words) (string, []byte, error) {
 	for i := range out {
 		out[i] = -1
 	}
+	threads, err := w.Int("threads", 0)
+	if err != nil {
+		return "", nil, err
+	}
 	_, empty := w["empty"]
-	from := CPU()
-	for i := range count {
+	one := func(i int) error {
 		if empty {
-			continue
+			return nil
 		}
-		if err := s.it.Search(queries[i*dim:(i+1)*dim], k, effort, allowed, out[i*k:(i+1)*k]); err != nil {
+		return s.it.Search(queries[i*dim:(i+1)*dim], k, effort, allowed, out[i*k:(i+1)*k])
+	}
+	said := ""
+	if threads > 0 {
+		slowest, err := s.together(threads, count, one)
+		if err != nil {
 			return "", nil, err
 		}
+		said = fmt.Sprintf("cpu=%.6f", slowest.Seconds())
+	} else {
+		from := CPU()
+		for i := range count {
+			if err := one(i); err != nil {
+				return "", nil, err
+			}
+		}
+		said = fmt.Sprintf("cpu=%.6f", (CPU() - from).Seconds())
 	}
-	took := CPU() - from
 	payload, err := binary.Append(nil, binary.LittleEndian, out)
-	return fmt.Sprintf("cpu=%.6f", took.Seconds()), payload, err
+	return said, payload, err
+}
+
+// together answers the queries on several threads at once, each its share, and gives the processor time of the thread that
+// took the longest.
+func (s *server) together(threads, count int, one func(i int) error) (slowest time.Duration, err error) {
+	if _, ok := s.it.(Shared); !ok {
+		return 0, errors.New("this index is searched by one thread at a time")
+	}
+	took, failed := make([]time.Duration, threads), make([]error, threads)
+	var all sync.WaitGroup
+	for t := range threads {
+		all.Go(func() {
+			runtime.LockOSThread()
+			defer runtime.UnlockOSThread()
+			from := cpuOf(ofThread)
+			for i := t; i < count && failed[t] == nil; i += threads {
+				failed[t] = one(i)
+			}
+			took[t] = cpuOf(ofThread) - from
+		})
+	}
+	all.Wait()
+	return slices.Max(took), errors.Join(failed...)
 }
 
 func (s *server) filter(path string) (*Allowed, error) {

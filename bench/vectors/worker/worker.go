@@ -6,13 +6,15 @@
 // answers one by one on one thread.
 //
 //	about                                          what the worker is: version, simd, ...
-//	data base=F dim=N metric=l2|ip|cosine dir=D    rows as little-endian float32 in a file; a folder of its own
-//	build kind=... ...                             cpu= seconds
+//	data base=F dim=N metric=l2|ip|cosine dir=D    rows as little-endian float32 in a file; a folder of its own. few=F names
+//	                                               a file of uint64, one bit a row: rows that a table marks in a column
+//	build kind=... ...                             cpu= seconds, width= threads that wanted to run at once, on average
 //	size                                           artifact= bytes of the index when it is stored, and those among them
 //	                                               of floats= that are only there to measure the best again
 //	search queries=F count=N k=N [allowed=F] ...   cpu= seconds; N x k row numbers as int32, -1 for none. allowed names a
 //	                                               file of uint64, one bit a row. With empty=1 the same loop without
-//	                                               a search, so that what the loop itself costs is known
+//	                                               a search, so that what the loop itself costs is known. With
+//	                                               threads=N as many share the queries: cpu= is of the slowest thread
 //
 // The peers' sides lie in the folder peers; ours is Serve.
 package worker
@@ -176,15 +178,17 @@ func (p *Process) Search(w Words) ([]int32, float64, error) {
 
 // Built is what a build took.
 type Built struct {
-	CPU  float64 // seconds
-	Peak int64   // the most bytes that the worker had allocated meanwhile, less those before
-	Held int64   // and what was left of them at the end
+	CPU      float64 // seconds
+	Width    float64 // threads that wanted to run at once, on average; 0: unknown
+	Peak     int64   // the most bytes that the worker had allocated meanwhile, less those before
+	Held     int64   // and what was left of them at the end
+	Resident int64   // the most memory of the worker until then, mapped files and code included
 	Size
 }
 
 // Build asks for an index and looks at the worker's memory meanwhile.
 func (p *Process) Build(w Words) (Built, error) {
-	before, err := p.allocated()
+	before, err := p.memory("RssAnon:")
 	if err != nil {
 		return Built{}, err
 	}
@@ -198,7 +202,7 @@ func (p *Process) Build(w Words) (Built, error) {
 			case <-done:
 				return
 			case <-tick.C:
-				if now, err := p.allocated(); err == nil {
+				if now, err := p.memory("RssAnon:"); err == nil {
 					peak = max(peak, now)
 				}
 			}
@@ -210,11 +214,19 @@ func (p *Process) Build(w Words) (Built, error) {
 	if err != nil {
 		return Built{}, err
 	}
-	after, err := p.allocated()
+	after, err := p.memory("RssAnon:")
 	if err != nil {
 		return Built{}, err
 	}
 	b := Built{Peak: max(peak, after) - before, Held: after - before}
+	if b.Resident, err = p.memory("VmHWM:"); err != nil {
+		return Built{}, err
+	}
+	if said["width"] != "" {
+		if b.Width, err = said.Seconds("width"); err != nil {
+			return Built{}, err
+		}
+	}
 	if b.CPU, err = said.Seconds("cpu"); err != nil {
 		return Built{}, err
 	}
@@ -227,20 +239,21 @@ func (p *Process) Build(w Words) (Built, error) {
 	return b, err
 }
 
-// allocated is the resident memory of the worker that is no file's: mapped rows do not count.
-func (p *Process) allocated() (int64, error) {
+// memory is one number that the system tells of the worker: RssAnon is resident memory that is no file's, so that mapped rows
+// do not count, VmHWM the most resident memory of all kinds so far.
+func (p *Process) memory(name string) (int64, error) {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.cmd.Process.Pid))
 	if err != nil {
 		return 0, err
 	}
 	for line := range strings.Lines(string(text)) {
-		if rest, ok := strings.CutPrefix(line, "RssAnon:"); ok {
+		if rest, ok := strings.CutPrefix(line, name); ok {
 			var kib int64
 			_, err := fmt.Sscan(rest, &kib)
 			return kib << 10, err
 		}
 	}
-	return 0, errors.New("the system does not tell the allocated memory of a process")
+	return 0, fmt.Errorf("the system does not tell %s of a process", name)
 }
 
 // Close ends the worker.

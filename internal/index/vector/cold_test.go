@@ -9,11 +9,12 @@ import (
 	"time"
 
 	"github.com/overlakedb/overlake/internal/index/vector"
+	"github.com/overlakedb/overlake/internal/index/vector/section"
 )
 
 // far answers each read after one unit of time, however many there are at once: the time that passes is the rounds.
 type far struct {
-	source
+	section.Memory
 	requests, bytes *atomic.Int64
 }
 
@@ -21,7 +22,7 @@ func (f far) ReadAtContext(ctx context.Context, p []byte, off int64) (int, error
 	f.requests.Add(1)
 	f.bytes.Add(int64(len(p)))
 	time.Sleep(time.Second)
-	return f.source.ReadAtContext(ctx, p, off)
+	return f.Memory.ReadAtContext(ctx, p, off)
 }
 
 // TestColdSearch: lists are opened in two rounds, and searched in three more at most that read a small part of them.
@@ -37,7 +38,7 @@ func TestColdSearch(t *testing.T) {
 	}
 	b, _ := build(t, vector.Options{Kind: vector.IVF, Dim: dim, Rows: n, Params: map[string]string{"lists": "100"}}, rows)
 	synctest.Test(t, func(t *testing.T) {
-		src := far{source: b, requests: new(atomic.Int64), bytes: new(atomic.Int64)}
+		src := far{Memory: b, requests: new(atomic.Int64), bytes: new(atomic.Int64)}
 		ctx := t.Context()
 		rounds := func(f func()) (int64, int64, int64) {
 			start, r, by := time.Now(), src.requests.Load(), src.bytes.Load()

@@ -20,6 +20,7 @@ import (
 	"github.com/overlakedb/overlake/internal/declared"
 	"github.com/overlakedb/overlake/internal/errs"
 	"github.com/overlakedb/overlake/internal/index/vector"
+	"github.com/overlakedb/overlake/internal/index/vector/section"
 	"github.com/overlakedb/overlake/internal/vec"
 )
 
@@ -226,7 +227,7 @@ func testForms(t *testing.T, seed uint64) {
 		for i, metric := range metrics {
 			t.Run(name+"/"+metric, func(t *testing.T) {
 				b, stats := buildForm(t, kinds[i%len(kinds)], metric, v)
-				r, err := vector.Open(ctx, source(b), int64(len(b)))
+				r, err := vector.Open(ctx, section.Memory(b), int64(len(b)))
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -323,7 +324,7 @@ func TestFormsThatAreRefused(t *testing.T) {
 	}
 	v := bitStrings(rand.New(rand.NewPCG(1, 1)), 100, 40)
 	b, _ := buildForm(t, vector.HNSW, "hamming", v)
-	r, err := vector.Open(context.Background(), source(b), int64(len(b)))
+	r, err := vector.Open(context.Background(), section.Memory(b), int64(len(b)))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -380,7 +381,7 @@ func TestRowsThatAreNoValues(t *testing.T) {
 		if err != nil || s.Zeros != c.zeros {
 			t.Fatal(s, err)
 		}
-		r, err := vector.Open(ctx, source(out.Bytes()), s.Size)
+		r, err := vector.Open(ctx, section.Memory(out.Bytes()), s.Size)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -446,7 +447,7 @@ type smallForm struct {
 func TestDamageOfForms(t *testing.T) {
 	ctx := context.Background()
 	for _, f := range smallForms(t) {
-		r, err := vector.Open(ctx, source(f.bytes), int64(len(f.bytes)))
+		r, err := vector.Open(ctx, section.Memory(f.bytes), int64(len(f.bytes)))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -457,7 +458,7 @@ func TestDamageOfForms(t *testing.T) {
 		for at := range f.bytes {
 			bad := slices.Clone(f.bytes)
 			bad[at] ^= 1 << (at % 8)
-			x, err := vector.Open(ctx, source(bad), int64(len(bad)))
+			x, err := vector.Open(ctx, section.Memory(bad), int64(len(bad)))
 			if err != nil || x.Sum() != r.Sum() {
 				continue
 			}
@@ -469,7 +470,7 @@ func TestDamageOfForms(t *testing.T) {
 			}
 		}
 		for n := range f.bytes {
-			if _, err := vector.Open(ctx, source(f.bytes[:n]), int64(n)); err == nil {
+			if _, err := vector.Open(ctx, section.Memory(f.bytes[:n]), int64(n)); err == nil {
 				t.Fatalf("%s opens when it is cut to %d bytes", f.metric, n)
 			}
 		}
@@ -482,7 +483,7 @@ func FuzzForms(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, b []byte) {
 		ctx := context.Background()
-		r, err := vector.Open(ctx, source(b), int64(len(b)))
+		r, err := vector.Open(ctx, section.Memory(b), int64(len(b)))
 		if err != nil {
 			return
 		}
@@ -522,7 +523,7 @@ func BenchmarkBits(b *testing.B) {
 		if err != nil {
 			b.Fatal(err)
 		}
-		r, err := vector.Open(b.Context(), source(out.Bytes()), s.Size)
+		r, err := vector.Open(b.Context(), section.Memory(out.Bytes()), s.Size)
 		if err != nil {
 			b.Fatal(err)
 		}

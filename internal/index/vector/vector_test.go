@@ -5,7 +5,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"io"
 	"math"
 	"math/rand/v2"
 	"os"
@@ -19,21 +18,9 @@ import (
 	"github.com/overlakedb/overlake/internal/checksum"
 	"github.com/overlakedb/overlake/internal/errs"
 	"github.com/overlakedb/overlake/internal/index/vector"
+	"github.com/overlakedb/overlake/internal/index/vector/section"
 	"github.com/overlakedb/overlake/internal/vec"
 )
-
-type source []byte
-
-func (m source) ReadAtContext(_ context.Context, p []byte, off int64) (int, error) {
-	if off < 0 || off > int64(len(m)) {
-		return 0, io.EOF
-	}
-	n := copy(p, m[off:])
-	if n < len(p) {
-		return n, io.EOF
-	}
-	return n, nil
-}
 
 // column makes a column of vectors; nil is NULL.
 func column(rows [][]float32) arrow.Array {
@@ -138,7 +125,7 @@ func TestKinds(t *testing.T) {
 					rows := cloud(rng, n, dim)
 					params := map[string]string{"metric": metric}
 					b, stats := build(t, vector.Options{Kind: kind, Params: params, Dim: dim, Rows: int64(n)}, rows)
-					r, err := vector.Open(ctx, source(b), int64(len(b)))
+					r, err := vector.Open(ctx, section.Memory(b), int64(len(b)))
 					if err != nil {
 						t.Fatal(err)
 					}
@@ -217,7 +204,7 @@ func TestRowsThatAreNoVectors(t *testing.T) {
 		if s.Vectors != want.vectors || s.Zeros != want.zeros || s.Nulls != 1 {
 			t.Errorf("%s: %+v", metric, s)
 		}
-		r, err := vector.Open(ctx, source(b), int64(len(b)))
+		r, err := vector.Open(ctx, section.Memory(b), int64(len(b)))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -256,7 +243,7 @@ func TestRowsThatAreNoVectors(t *testing.T) {
 func TestNothing(t *testing.T) {
 	for _, rows := range [][][]float32{nil, {nil, nil}} {
 		b, _ := build(t, vector.Options{Kind: vector.IVF}, rows)
-		r, err := vector.Open(context.Background(), source(b), int64(len(b)))
+		r, err := vector.Open(context.Background(), section.Memory(b), int64(len(b)))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -274,7 +261,7 @@ func TestGraphWithoutRoom(t *testing.T) {
 	spill := func() (vector.SpillFile, error) { return os.CreateTemp(t.TempDir(), "spill") }
 	for metric, want := range map[string]vector.Kind{"l2": vector.IVF, "l1": vector.IVFFlat} {
 		b, _ := build(t, vector.Options{Kind: vector.HNSW, Params: map[string]string{"metric": metric}, Rows: 20_000, Memory: 6 << 20, Spill: spill}, rows)
-		r, err := vector.Open(context.Background(), source(b), int64(len(b)))
+		r, err := vector.Open(context.Background(), section.Memory(b), int64(len(b)))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -299,7 +286,7 @@ func TestDamage(t *testing.T) {
 	query := []float32{1, -1, 2, 0, 1, 1, 0, -2}
 	for _, kind := range []vector.Kind{vector.Flat, vector.HNSWTQ8, vector.IVF, vector.IVFFlat} {
 		b, _ := build(t, vector.Options{Kind: kind, Rows: 1300}, rows)
-		r, err := vector.Open(ctx, source(b), int64(len(b)))
+		r, err := vector.Open(ctx, section.Memory(b), int64(len(b)))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -310,7 +297,7 @@ func TestDamage(t *testing.T) {
 		for range 800 {
 			bad := slices.Clone(b)
 			bad[rng.IntN(len(bad))] ^= 1 << rng.IntN(8)
-			x, err := vector.Open(ctx, source(bad), int64(len(bad)))
+			x, err := vector.Open(ctx, section.Memory(bad), int64(len(bad)))
 			if err != nil || x.Sum() != r.Sum() {
 				continue
 			}
@@ -320,7 +307,7 @@ func TestDamage(t *testing.T) {
 			}
 		}
 		for n := 0; n < len(b); n += 1 + len(b)/200 {
-			if _, err := vector.Open(ctx, source(b[:n]), int64(n)); err == nil {
+			if _, err := vector.Open(ctx, section.Memory(b[:n]), int64(n)); err == nil {
 				t.Fatalf("%s opens when it is cut to %d bytes", kind, n)
 			}
 		}
@@ -334,7 +321,7 @@ func FuzzOpen(f *testing.F) {
 		f.Add(b)
 	}
 	f.Fuzz(func(t *testing.T, b []byte) {
-		r, err := vector.Open(context.Background(), source(b), int64(len(b)))
+		r, err := vector.Open(context.Background(), section.Memory(b), int64(len(b)))
 		if err != nil {
 			return
 		}

@@ -280,6 +280,46 @@ func normalise(x []float32) {
 }
 
 // TestRefine: a refined query errs by what the rows lost only.
+// TestEstimate: base + add - scale * product, and who is below a bound, beside Products; of refined queries too.
+func TestEstimate(t *testing.T) {
+	rng := rand.New(rand.NewPCG(17, 18))
+	for _, kind := range []code.Kind{code.TQ8, code.TQ4} {
+		for _, dim := range []int{3, 128, 200} {
+			c := coder(t, kind, vec.MetricL2, dim, 3)
+			for _, n := range []int{0, 1, 63, 64, 65, 255, 256, 257, 700} {
+				rows, _ := pack(c, normal(rng, n*dim))
+				scales, adds := normal(rng, n), normal(rng, n)
+				q := c.Query(normal(rng, dim))
+				for _, refined := range []bool{false, true} {
+					if refined {
+						q.Refine()
+					}
+					products, out := make([]float32, n), make([]float32, n)
+					below := make([]uint64, (n+63)/64)
+					for i := range below {
+						below[i] = rng.Uint64() // what was there before is of no use
+					}
+					q.Products(rows, products)
+					q.Estimate(rows, scales, adds, 0.5, 1, out, below)
+					for i, d := range out {
+						want := 0.5 + adds[i] - scales[i]*products[i]
+						size := 1 + math.Abs(float64(adds[i])) + math.Abs(float64(scales[i]*products[i]))
+						if math.Abs(float64(d-want)) > 1e-6*size {
+							t.Fatalf("%s, dim %d, row %d of %d, refined %v: got %v, want %v", kind, dim, i, n, refined, d, want)
+						}
+						if (d < 1) != (below[i>>6]>>(i&63)&1 != 0) {
+							t.Fatalf("%s, dim %d, row %d of %d: %v below 1 is %x", kind, dim, i, n, d, below[i>>6])
+						}
+					}
+					if n%64 > 0 && below[n/64]>>(n%64) != 0 {
+						t.Fatalf("%s: bits behind row %d: %x", kind, n, below[n/64])
+					}
+				}
+			}
+		}
+	}
+}
+
 func TestRefine(t *testing.T) {
 	rng := rand.New(rand.NewPCG(15, 16))
 	for _, kind := range []code.Kind{code.TQ8, code.TQ4} {

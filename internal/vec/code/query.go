@@ -256,6 +256,36 @@ func (q *Query) Products(rows []byte, out []float32) {
 	}
 }
 
+// Estimate is for rows of TQ8 and TQ4 whose distances are base + add - scale times their Products, with a scale and an add
+// of their own: it fills out with those of len(out) rows and sets a bit in below, which has one for each row, 64 a word,
+// where one is below bound. The bits of the last word behind the last row are zero.
+func (q *Query) Estimate(rows []byte, scales, adds []float32, base, bound float32, out []float32, below []uint64) {
+	q.dots, q.counts = resize(q.dots, batch), resize(q.counts, batch)
+	f := kernel.Affine{Shift: q.shift, A: q.scale, Base: base}
+	for at := 0; at < len(out); at += batch {
+		n := min(batch, len(out)-at)
+		some := rows[at*q.c.RowBytes():][:n*q.c.RowBytes()]
+		if len(q.fine) > 0 {
+			q.products(some, nil, out[at:][:n])
+			for i := at; i < at+n; i++ {
+				if i&63 == 0 {
+					below[i>>6] = 0
+				}
+				if out[i] = base + adds[i] - scales[i]*out[i]; out[i] < bound {
+					below[i>>6] |= 1 << (i & 63)
+				}
+			}
+			continue
+		}
+		dots := q.dots[:n]
+		q.whole(q.ints, some, nil, dots)
+		for i := at; i < at+n; i += kernel.BlockRows {
+			m := min(kernel.BlockRows, at+n-i)
+			below[i>>6] = kernel.Estimate(dots[i-at:][:m], scales[i:], adds[i:], f, bound, out[i:])
+		}
+	}
+}
+
 // ProductsAt is Products with the rows whose numbers are listed.
 func (q *Query) ProductsAt(rows []byte, ids []uint32, out []float32) {
 	out = out[:len(ids)]

@@ -30,6 +30,18 @@ func selectAVX512(values *float32, n int, bound float32, out *uint32) int
 //go:noescape
 func selectAVX2(values *float32, n int, bound float32, out *uint32) int
 
+// estimateAVX512 makes distances of n sums, a multiple of the lanes of a register and 64 at most, and gives the bits of those below bound.
+// This is the variant for AVX512.
+//
+//go:noescape
+func estimateAVX512(sums *int32, scales *float32, adds *float32, n int, shift int32, a float32, b float32, base float32, bound float32, out *float32) uint64
+
+// estimateAVX2 makes distances of n sums, a multiple of the lanes of a register and 64 at most, and gives the bits of those below bound.
+// This is the variant for AVX2.
+//
+//go:noescape
+func estimateAVX2(sums *int32, scales *float32, adds *float32, n int, shift int32, a float32, b float32, base float32, bound float32, out *float32) uint64
+
 // highestAVX2 gives the highest of n numbers, of which there are at least eight.
 //
 //go:noescape

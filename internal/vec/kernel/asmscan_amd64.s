@@ -403,6 +403,82 @@ done16:
 	VZEROUPPER
 	RET
 
+// func estimateAVX512(sums *int32, scales *float32, adds *float32, n int, shift int32, a float32, b float32, base float32, bound float32, out *float32) uint64
+// Requires: AVX, AVX512F
+TEXT ·estimateAVX512(SB), $0-72
+	MOVQ         sums+0(FP), AX
+	MOVQ         scales+8(FP), CX
+	MOVQ         adds+16(FP), DX
+	MOVQ         n+24(FP), BX
+	MOVQ         out+56(FP), SI
+	VBROADCASTSS shift+32(FP), Z0
+	VBROADCASTSS a+36(FP), Z1
+	VBROADCASTSS b+40(FP), Z2
+	VBROADCASTSS base+44(FP), Z3
+	VBROADCASTSS bound+48(FP), Z4
+	XORQ         DI, DI
+
+loop18:
+	SUBQ      $0x10, BX
+	JL        done19
+	VMOVDQU32 (AX)(BX*4), Z5
+	VPSUBD    Z0, Z5, Z5
+	VCVTDQ2PS Z5, Z5
+	VMULPS    Z1, Z5, Z5
+	VADDPS    Z2, Z5, Z5
+	VMULPS    (CX)(BX*4), Z5, Z5
+	VADDPS    (DX)(BX*4), Z3, Z6
+	VSUBPS    Z5, Z6, Z6
+	VMOVUPS   Z6, (SI)(BX*4)
+	SHLQ      $0x10, DI
+	VCMPPS    $0x11, Z4, Z6, K1
+	KMOVW     K1, R8
+	ORQ       R8, DI
+	JMP       loop18
+
+done19:
+	MOVQ DI, ret+64(FP)
+	VZEROUPPER
+	RET
+
+// func estimateAVX2(sums *int32, scales *float32, adds *float32, n int, shift int32, a float32, b float32, base float32, bound float32, out *float32) uint64
+// Requires: AVX, AVX2
+TEXT ·estimateAVX2(SB), $0-72
+	MOVQ         sums+0(FP), AX
+	MOVQ         scales+8(FP), CX
+	MOVQ         adds+16(FP), DX
+	MOVQ         n+24(FP), BX
+	MOVQ         out+56(FP), SI
+	VBROADCASTSS shift+32(FP), Y0
+	VBROADCASTSS a+36(FP), Y1
+	VBROADCASTSS b+40(FP), Y2
+	VBROADCASTSS base+44(FP), Y3
+	VBROADCASTSS bound+48(FP), Y4
+	XORQ         DI, DI
+
+loop20:
+	SUBQ      $0x08, BX
+	JL        done21
+	VMOVDQU   (AX)(BX*4), Y5
+	VPSUBD    Y0, Y5, Y5
+	VCVTDQ2PS Y5, Y5
+	VMULPS    Y1, Y5, Y5
+	VADDPS    Y2, Y5, Y5
+	VMULPS    (CX)(BX*4), Y5, Y5
+	VADDPS    (DX)(BX*4), Y3, Y6
+	VSUBPS    Y5, Y6, Y6
+	VMOVUPS   Y6, (SI)(BX*4)
+	SHLQ      $0x08, DI
+	VCMPPS    $0x11, Y4, Y6, Y6
+	VMOVMSKPS Y6, R8
+	ORQ       R8, DI
+	JMP       loop20
+
+done21:
+	MOVQ DI, ret+64(FP)
+	VZEROUPPER
+	RET
+
 // func highestAVX2(ids *uint32, n int) uint32
 // Requires: AVX, AVX2
 TEXT ·highestAVX2(SB), $0-20
@@ -411,14 +487,14 @@ TEXT ·highestAVX2(SB), $0-20
 	LEAQ    -32(AX)(CX*4), CX
 	VMOVDQU (CX), Y0
 
-loop18:
+loop22:
 	CMPQ    AX, CX
-	JAE     done19
+	JAE     done23
 	VPMAXUD (AX), Y0, Y0
 	ADDQ    $0x20, AX
-	JMP     loop18
+	JMP     loop22
 
-done19:
+done23:
 	VEXTRACTI128 $0x01, Y0, X1
 	VPMAXUD      X0, X1, X1
 	VPSHUFD      $0x4e, X1, X0

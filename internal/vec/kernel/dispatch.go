@@ -52,4 +52,8 @@ func selectBelow(values []float32, bound float32, out []uint32) int {
 	return plainSelect(values, bound, out)
 }
 
+func estimate(sums []int32, scales, adds []float32, f Affine, bound float32, out []float32) uint64 {
+	return plainEstimate(sums, scales, adds, f, bound, out)
+}
+
 func highest(ids []uint32) uint32 { return plainHighest(ids) }

@@ -170,6 +170,26 @@ func selectBelow(values []float32, bound float32, out []uint32) int {
 	return selectAVX512(&values[0], len(values), bound, &out[0])
 }
 
+func estimate(sums []int32, scales, adds []float32, f Affine, bound float32, out []float32) uint64 {
+	n := len(sums) &^ 7
+	if level == AVX512 {
+		n = len(sums) &^ 15
+	}
+	var found uint64
+	switch {
+	case level == Plain || n == 0:
+		return plainEstimate(sums, scales, adds, f, bound, out)
+	case level == AVX2:
+		found = estimateAVX2(&sums[0], &scales[0], &adds[0], n, f.Shift, f.A, f.B, f.Base, bound, &out[0])
+	default:
+		found = estimateAVX512(&sums[0], &scales[0], &adds[0], n, f.Shift, f.A, f.B, f.Base, bound, &out[0])
+	}
+	if n < len(sums) {
+		found |= plainEstimate(sums[n:], scales[n:], adds[n:], f, bound, out[n:]) << n
+	}
+	return found
+}
+
 // highest gives the highest of the numbers, 0 of none.
 func highest(ids []uint32) uint32 {
 	if level == Plain || len(ids) < 8 {

@@ -18,6 +18,7 @@ package kernel
 
 import (
 	"fmt"
+	"unsafe"
 )
 
 // L2 fills out with the squared Euclidean distances of the query to len(out) rows.
@@ -177,6 +178,23 @@ func Select(values []float32, bound float32, out []uint32) int {
 		panic(fmt.Sprintf("kernel: no room for %d places in %d", len(values), len(out)))
 	}
 	return selectBelow(values, bound, out)
+}
+
+// Affine says how whole numbers become distances: a row's is Base + add - scale*(A*(sum-Shift)+B), with its own sum, scale
+// and add. Sums are taken for int32, and the arithmetic is that of float32, one operation after another, none fused.
+type Affine struct {
+	Shift      int32
+	A, B, Base float32
+}
+
+// Estimate makes distances of up to 64 sums, and gives the bits of those below bound. scales, adds and out are as long as
+// sums, or longer. NaN is below nothing. The digits are the same on every machine.
+func Estimate[T int32 | uint32](sums []T, scales, adds []float32, f Affine, bound float32, out []float32) uint64 {
+	n := len(sums)
+	if n > BlockRows || len(scales) < n || len(adds) < n || len(out) < n {
+		panic(fmt.Sprintf("kernel: %d sums with %d scales, %d addends and room for %d; there can be %d", n, len(scales), len(adds), len(out), BlockRows))
+	}
+	return estimate(unsafe.Slice((*int32)(unsafe.Pointer(unsafe.SliceData(sums))), n), scales, adds, f, bound, out)
 }
 
 func whole(n, of int) {

@@ -292,9 +292,14 @@ func TestHighest(t *testing.T) {
 			}
 		}
 	}
+	rows := make([]float32, 65)
 	mustPanic("short output", func() { kernel.L2At(x[:8], x, make([]uint32, 3), out[:2]) })
 	mustPanic("half a row", func() { kernel.L2(x[:8], x[:12], out[:1]) })
 	mustPanic("a row of no whole chunk", func() { kernel.DotU8(make([]int8, 65), make([]byte, 65), make([]int32, 1)) })
+	mustPanic("short output of Estimate", func() { kernel.Estimate(make([]int32, 9), x, x, kernel.Affine{}, 0, out[:8]) })
+	mustPanic("few scales of Estimate", func() { kernel.Estimate(make([]int32, 9), x[:8], x, kernel.Affine{}, 0, out) })
+	mustPanic("few addends of Estimate", func() { kernel.Estimate(make([]int32, 9), x, x[:8], kernel.Affine{}, 0, out) })
+	mustPanic("many sums of Estimate", func() { kernel.Estimate(make([]int32, 65), rows, rows, kernel.Affine{}, 0, rows) })
 	mustPanic("short output of Select", func() { kernel.Select(x, 1, make([]uint32, 7)) })
 }
 
@@ -322,6 +327,11 @@ func TestNoAllocations(t *testing.T) {
 			"Hadamard": func() {
 				var x [512]float32
 				kernel.Hadamard(x[:])
+			},
+			"Estimate": func() {
+				var sums [kernel.BlockRows]uint32
+				var out [kernel.BlockRows]float32
+				kernel.Estimate(sums[:], rows, rows, kernel.Affine{A: 1}, 1, out[:])
 			},
 			"Select": func() {
 				var out [1600]uint32

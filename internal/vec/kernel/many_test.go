@@ -132,6 +132,49 @@ func TestSelect(t *testing.T) {
 	})
 }
 
+// TestEstimate compares with the plain twin, to the last digit, and that with a formula of float64.
+func TestEstimate(t *testing.T) {
+	levels(t, func(t *testing.T) {
+		inf, nan := float32(math.Inf(1)), float32(math.NaN())
+		for n := range kernel.BlockRows + 1 {
+			r := random(uint64(n))
+			sums, scales, adds := guarded[int32](t, n), guarded[float32](t, n), guarded[float32](t, n)
+			out, want := guarded[float32](t, n), make([]float32, n)
+			numbers(r, scales, false)
+			numbers(r, adds, false)
+			for i := range sums {
+				sums[i] = int32(r.Uint32()) >> (8 + i%20)
+			}
+			if n > 9 {
+				adds[n-1], adds[n/2], scales[3], sums[5] = inf, nan, inf, math.MinInt32
+			}
+			f := kernel.Affine{Shift: int32(r.IntN(1000)) - 500, A: r.Float32(), B: r.Float32() - 0.5, Base: 3 * r.Float32()}
+			for _, bound := range []float32{0.25, 1, -3, inf, -inf, nan} {
+				found := kernel.Estimate(sums, scales, adds, f, bound, out)
+				var twin uint64
+				plain(func() { twin = kernel.Estimate(sums, scales, adds, f, bound, want) })
+				if found != twin {
+					t.Fatalf("%d values below %v: got %064b, want %064b", n, bound, found, twin)
+				}
+				for i, d := range out {
+					if math.Float32bits(d) != math.Float32bits(want[i]) && (d == d || want[i] == want[i]) {
+						t.Fatalf("value %d of %d: got %v, want %v", i, n, d, want[i])
+					}
+					if below := d < bound; below != (found>>i&1 != 0) {
+						t.Fatalf("value %d of %d, %v: below %v is not %v", i, n, d, bound, below)
+					}
+					product := float64(scales[i]) * (float64(f.A)*float64(sums[i]-f.Shift) + float64(f.B))
+					exact := float64(f.Base) + float64(adds[i]) - product
+					size := math.Abs(product) + math.Abs(float64(f.Base)) + math.Abs(float64(adds[i])) + math.Abs(float64(scales[i]*f.B))
+					if size < math.MaxFloat32/2 && !(math.Abs(float64(d)-exact) <= 1e-6*size) {
+						t.Fatalf("value %d of %d: got %v, the formula says %v", i, n, d, exact)
+					}
+				}
+			}
+		}
+	})
+}
+
 // TestNearest: whoever is chosen is as near as any, and the first of equal ones is taken.
 func TestNearest(t *testing.T) {
 	levels(t, func(t *testing.T) {

@@ -232,6 +232,19 @@ func plainSelect(values []float32, bound float32, out []uint32) int {
 	return n
 }
 
+func plainEstimate(sums []int32, scales, adds []float32, f Affine, bound float32, out []float32) uint64 {
+	var found uint64
+	for i, s := range sums {
+		// A conversion keeps a product from being fused with the sum after it.
+		product := float32(scales[i] * (float32(f.A*float32(s-f.Shift)) + f.B))
+		d := float32(f.Base+adds[i]) - product
+		if out[i] = d; d < bound {
+			found |= 1 << i
+		}
+	}
+	return found
+}
+
 // plainHighest gives the highest of the numbers, 0 of none.
 func plainHighest(ids []uint32) uint32 {
 	var a, b, c, d uint32

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"cmp"
 	"context"
-	"io"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -16,19 +15,6 @@ import (
 	"github.com/overlakedb/overlake/internal/vec"
 )
 
-type source []byte
-
-func (m source) ReadAtContext(_ context.Context, p []byte, off int64) (int, error) {
-	if off < 0 || off > int64(len(m)) {
-		return 0, io.EOF
-	}
-	n := copy(p, m[off:])
-	if n < len(p) {
-		return n, io.EOF
-	}
-	return n, nil
-}
-
 func open(t testing.TB, positions []uint32, rows []byte, m vec.Metric, n int, covered int64) (*bits.Index, error) {
 	t.Helper()
 	var out bytes.Buffer
@@ -39,7 +25,7 @@ func open(t testing.TB, positions []uint32, rows []byte, m vec.Metric, n int, co
 	if _, err := w.Close(); err != nil {
 		t.Fatal(err)
 	}
-	f, err := section.Open(t.Context(), source(out.Bytes()), int64(out.Len()))
+	f, err := section.Open(t.Context(), section.Memory(out.Bytes()), int64(out.Len()))
 	if err != nil {
 		t.Fatal(err)
 	}

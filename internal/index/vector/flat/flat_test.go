@@ -3,7 +3,6 @@ package flat_test
 import (
 	"bytes"
 	"context"
-	"io"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -13,19 +12,6 @@ import (
 	"github.com/overlakedb/overlake/internal/index/vector/section"
 	"github.com/overlakedb/overlake/internal/vec"
 )
-
-type memory []byte
-
-func (m memory) ReadAtContext(_ context.Context, p []byte, off int64) (int, error) {
-	if off < 0 || off > int64(len(m)) {
-		return 0, io.EOF
-	}
-	n := copy(p, m[off:])
-	if n < len(p) {
-		return n, io.EOF
-	}
-	return n, nil
-}
 
 func write(t testing.TB, positions []uint32, rows []float32) []byte {
 	t.Helper()
@@ -41,7 +27,7 @@ func write(t testing.TB, positions []uint32, rows []float32) []byte {
 }
 
 func open(b []byte, m vec.Metric, dim int, rows int64) (*flat.Index, error) {
-	f, err := section.Open(context.Background(), memory(b), int64(len(b)))
+	f, err := section.Open(context.Background(), section.Memory(b), int64(len(b)))
 	if err != nil {
 		return nil, err
 	}

@@ -107,7 +107,7 @@ func TestEveryByteIsChecked(t *testing.T) {
 // sections takes an artifact apart, and join puts one together with right checksums.
 func sections(t testing.TB, file []byte) (kinds []section.Kind, parts map[section.Kind][]byte) {
 	ctx := context.Background()
-	f, err := section.Open(ctx, memory(file), int64(len(file)))
+	f, err := section.Open(ctx, section.Memory(file), int64(len(file)))
 	if err != nil {
 		t.Fatal(err)
 	}

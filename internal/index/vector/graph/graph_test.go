@@ -5,7 +5,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"io"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -17,19 +16,6 @@ import (
 	"github.com/overlakedb/overlake/internal/vec"
 	"github.com/overlakedb/overlake/internal/vec/code"
 )
-
-type memory []byte
-
-func (m memory) ReadAtContext(_ context.Context, p []byte, off int64) (int, error) {
-	if off < 0 || off > int64(len(m)) {
-		return 0, io.EOF
-	}
-	n := copy(p, m[off:])
-	if n < len(p) {
-		return n, io.EOF
-	}
-	return n, nil
-}
 
 // data are vectors with their positions, and queries of the same distribution.
 type data struct {
@@ -174,7 +160,7 @@ func (d *data) write(t testing.TB, o graph.Options) ([]byte, graph.Stats) {
 
 func open(b []byte) (*graph.Index, error) {
 	ctx := context.Background()
-	f, err := section.Open(ctx, memory(b), int64(len(b)))
+	f, err := section.Open(ctx, section.Memory(b), int64(len(b)))
 	if err != nil {
 		return nil, err
 	}

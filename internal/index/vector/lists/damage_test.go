@@ -6,12 +6,13 @@ import (
 
 	"github.com/overlakedb/overlake/internal/errs"
 	"github.com/overlakedb/overlake/internal/index/vector/lists"
+	"github.com/overlakedb/overlake/internal/index/vector/section"
 	"github.com/overlakedb/overlake/internal/vec"
 )
 
 // answers are those of some searches of an artifact.
-func answers(t *testing.T, m memory, resident bool, query []float32) ([][]lists.Hit, error) {
-	x, err := tryOpen(t.Context(), m, resident)
+func answers(t *testing.T, artifact []byte, resident bool, query []float32) ([][]lists.Hit, error) {
+	x, err := tryOpen(t.Context(), section.Memory(artifact), len(artifact), resident)
 	if err != nil {
 		return nil, err
 	}
@@ -39,14 +40,14 @@ func TestEveryByteIsChecked(t *testing.T) {
 		o.Lists = 3
 		artifact, _ := build(t, o, of)
 		for _, resident := range []bool{true, false} {
-			want, err := answers(t, memory{b: artifact}, resident, query)
+			want, err := answers(t, artifact, resident, query)
 			if err != nil {
 				t.Fatal(err)
 			}
 			failed := 0
 			check := func(what string, at int, b []byte) {
 				t.Helper()
-				got, err := answers(t, memory{b: b}, resident, query)
+				got, err := answers(t, b, resident, query)
 				if err != nil {
 					if failed++; !errs.Is(err, errs.Corrupt) && !errs.Is(err, errs.Unsupported) {
 						t.Fatalf("%s, %s %d: %v", name, what, at, err)

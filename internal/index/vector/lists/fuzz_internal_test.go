@@ -2,9 +2,7 @@ package lists
 
 import (
 	"bytes"
-	"context"
 	"encoding/binary"
-	"io"
 	"math"
 	"math/rand/v2"
 	"os"
@@ -16,19 +14,6 @@ import (
 	"github.com/overlakedb/overlake/internal/vec"
 	"github.com/overlakedb/overlake/internal/vec/code"
 )
-
-type bytesSource []byte
-
-func (m bytesSource) ReadAtContext(_ context.Context, p []byte, off int64) (int, error) {
-	if off < 0 || off > int64(len(m)) {
-		return 0, io.EOF
-	}
-	n := copy(p, m[off:])
-	if n < len(p) {
-		return n, io.EOF
-	}
-	return n, nil
-}
 
 var allKinds = [8]section.Kind{kindParams, kindCentroids, kindRoutes, kindDirectory, kindLists, kindRerank, kindPlaces, kindPositions}
 
@@ -58,7 +43,7 @@ func artifacts(t testing.TB) (all [][8][]byte) {
 			t.Fatal(err)
 		}
 		w.Close()
-		file, err := section.Open(t.Context(), bytesSource(out.Bytes()), int64(out.Len()))
+		file, err := section.Open(t.Context(), section.Memory(out.Bytes()), int64(out.Len()))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -152,7 +137,7 @@ func try(t *testing.T, parts [8][]byte, which uint8) {
 	}
 	w.Close()
 	ctx := t.Context()
-	file, err := section.Open(ctx, bytesSource(out.Bytes()), int64(out.Len()))
+	file, err := section.Open(ctx, section.Memory(out.Bytes()), int64(out.Len()))
 	if err != nil {
 		t.Fatal(err)
 	}

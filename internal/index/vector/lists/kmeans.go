@@ -17,6 +17,9 @@ import (
 const (
 	samplePerList = 64 // rows of the sample for each list
 	rounds        = 10 // of k-means
+	quarterRounds = 4  // the first ones: over every fourth point
+	halfRounds    = 3  // and the next: over every second
+	leastPerCell  = 8  // points that are left for each cell then
 )
 
 // flatLists is the number of lists above which centroids are found in two steps.
@@ -263,8 +266,32 @@ func (x *build) kmeans(ctx context.Context, points []float32, k int, rng *rand.R
 	}
 	ids, near := make([]uint32, n), make([]float32, n)
 	sums, counts := make([]float64, k*dim), make([]int, k)
+	var some []float32
+	every := 0
 	for round := range rounds {
-		if err := x.nearestOf(ctx, points, centroids, halves(dim, centroids), ids, near); err != nil {
+		// Where centroids still move far, some points show the way as well as all.
+		was := every
+		switch {
+		case round < quarterRounds:
+			every = 4
+		case round < quarterRounds+halfRounds:
+			every = 2
+		default:
+			every = 1
+		}
+		if n < leastPerCell*k*every {
+			every = 1
+		}
+		if every == 1 {
+			some = points
+		} else if every != was {
+			some = make([]float32, 0, (n/every+1)*dim)
+			for i := 0; i < n; i += every {
+				some = append(some, points[i*dim:][:dim]...)
+			}
+		}
+		ids, near := ids[:len(some)/dim], near[:len(some)/dim]
+		if err := x.nearestOf(ctx, some, centroids, halves(dim, centroids), ids, near); err != nil {
 			return nil, err
 		}
 		clear(sums)
@@ -272,7 +299,7 @@ func (x *build) kmeans(ctx context.Context, points []float32, k int, rng *rand.R
 		for i, id := range ids {
 			counts[id]++
 			s := sums[int(id)*dim:][:dim]
-			for j, v := range points[i*dim:][:dim] {
+			for j, v := range some[i*dim:][:dim] {
 				s[j] += float64(v)
 			}
 		}
@@ -284,7 +311,7 @@ func (x *build) kmeans(ctx context.Context, points []float32, k int, rng *rand.R
 			}
 		}
 		if round < rounds-1 {
-			reseed(dim, points, centroids, ids, counts, rng)
+			reseed(dim, some, centroids, ids, counts, rng)
 		}
 	}
 	if err := x.nearestOf(ctx, points, centroids, halves(dim, centroids), ids, near); err != nil {

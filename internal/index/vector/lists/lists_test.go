@@ -5,7 +5,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"io"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -21,27 +20,15 @@ import (
 	"github.com/overlakedb/overlake/internal/vec/code"
 )
 
-// memory is an artifact in memory, which counts how it is read.
-type memory struct {
-	b     []byte
+// counted is an artifact in memory, which counts how it is read.
+type counted struct {
+	section.Memory
 	reads *atomic.Int64
 }
 
-func (m memory) ReadAtContext(ctx context.Context, p []byte, off int64) (int, error) {
-	if err := ctx.Err(); err != nil {
-		return 0, err
-	}
-	if m.reads != nil {
-		m.reads.Add(1)
-	}
-	if off < 0 || off > int64(len(m.b)) {
-		return 0, io.EOF
-	}
-	n := copy(p, m.b[off:])
-	if n < len(p) {
-		return n, io.EOF
-	}
-	return n, nil
+func (c counted) ReadAtContext(ctx context.Context, p []byte, off int64) (int, error) {
+	c.reads.Add(1)
+	return c.Memory.ReadAtContext(ctx, p, off)
 }
 
 // table is rows at positions.
@@ -159,15 +146,15 @@ func tryBuild(ctx context.Context, o lists.Options, of *table) ([]byte, lists.St
 
 func open(t testing.TB, artifact []byte, resident bool) *lists.Index {
 	t.Helper()
-	x, err := tryOpen(t.Context(), memory{b: artifact}, resident)
+	x, err := tryOpen(t.Context(), section.Memory(artifact), len(artifact), resident)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return x
 }
 
-func tryOpen(ctx context.Context, m memory, resident bool) (*lists.Index, error) {
-	f, err := section.Open(ctx, m, int64(len(m.b)))
+func tryOpen(ctx context.Context, src section.Source, size int, resident bool) (*lists.Index, error) {
+	f, err := section.Open(ctx, src, int64(size))
 	if err != nil {
 		return nil, err
 	}
@@ -587,7 +574,7 @@ func TestRounds(t *testing.T) {
 	of := dense(dim, g.draw(10000))
 	artifact, _ := build(t, lists.Default(vec.MetricL2, dim), of)
 	var reads atomic.Int64
-	x, err := tryOpen(t.Context(), memory{artifact, &reads}, false)
+	x, err := tryOpen(t.Context(), counted{artifact, &reads}, len(artifact), false)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -49,6 +49,7 @@ type query struct {
 	whole  []float32 // turned only
 	mean   float32   // <vector, mean>
 	back   float32   // a distance is this times what is computed
+	ready  bool      // it was turned
 
 	scan    code.Query
 	tables  []byte // Bit1
@@ -63,6 +64,7 @@ type query struct {
 	values  []float32
 	chosen  []uint32
 	probes  []probe
+	reserve []probe // the next ones
 	parts   []part
 	given   int // lists that next gave
 	best    top
@@ -77,8 +79,8 @@ type probe struct {
 	base float32 // what distances of its rows begin with
 }
 
-// prepare takes a vector whose elements are finite.
-func (q *query) prepare(x *core, vector []float32) {
+// begin takes a vector whose elements are finite. It is enough to compare floats.
+func (q *query) begin(x *core, vector []float32) {
 	q.x = x
 	q.vector = append(q.vector[:0], vector...)
 	q.back = 1
@@ -93,6 +95,20 @@ func (q *query) prepare(x *core, vector []float32) {
 		scale(q.vector, f)
 		q.back = finite(1 / f)
 	}
+	q.refined, q.ready = false, false
+	if x.c.rerank != nil && x.p.rerank == code.Float32 {
+		x.c.rerank.QueryRotatedInto(&q.rerank, q.vector)
+	}
+	q.probes, q.parts, q.reserve, q.given = q.probes[:0], q.parts[:0], q.reserve[:0], 0
+}
+
+// turn makes the rest of a query, which centroids and codes are compared with.
+func (q *query) turn() {
+	if q.ready {
+		return
+	}
+	q.ready = true
+	x := q.x
 	dim := x.p.dim
 	q.turned, q.whole = grow(q.turned, dim), grow(q.whole, dim)
 	copy(q.turned, q.vector)
@@ -114,15 +130,9 @@ func (q *query) prepare(x *core, vector []float32) {
 			q.scan.Refine()
 		}
 	}
-	q.refined = false
-	if x.c.rerank != nil {
-		if x.p.rerank == code.Float32 {
-			x.c.rerank.QueryRotatedInto(&q.rerank, q.vector)
-		} else {
-			x.c.rerank.QueryRotatedInto(&q.rerank, q.turned)
-		}
+	if x.c.rerank != nil && x.p.rerank != code.Float32 {
+		x.c.rerank.QueryRotatedInto(&q.rerank, q.turned)
 	}
-	q.probes, q.parts, q.given = q.probes[:0], q.parts[:0], 0
 }
 
 func scale(x []float32, by float64) {
@@ -192,32 +202,43 @@ func (q *query) exactKeys(ids []uint32, out []float32) {
 	}
 }
 
-// next gives the nearest lists that were not given before, as many as are missing to want, in order.
-func (q *query) next(want int) []probe {
-	x := q.x
-	n := x.p.lists
-	want = min(want, n) - q.given
-	if want <= 0 {
+// next gives the nearest lists that were not given before, as many as are missing to want, in order. ahead is how many may
+// be wanted in the end.
+func (q *query) next(want, ahead int) []probe {
+	n := q.x.p.lists
+	more := min(want, n) - q.given
+	if more <= 0 {
 		return nil
 	}
-	// Keys are rounded: a few more lists than are wanted are compared as floats.
-	some := min(want+want/4+8, n-q.given)
-	q.values = append(q.values[:0], q.keys...)
-	bound := inf
-	if some < n-q.given {
-		least(q.values, some)
-		bound = math.Nextafter32(slices.Max(q.values[:some]), inf)
+	// Keys are rounded: a few more lists than are given are compared as floats.
+	spare := func(lists int) int { return lists + lists/4 + 8 }
+	if left := n - q.given; len(q.reserve) < min(spare(more), left) {
+		q.fill(min(spare(max(want, min(ahead, n))-q.given), left))
 	}
-	q.ids = grow(q.ids, n)
-	q.ids = q.ids[:kernel.Select(q.keys, bound, q.ids)]
-	some = len(q.ids) // of equal ones all
-	q.values = grow(q.values, some)
-	q.exactKeys(q.ids, q.values)
 	from := len(q.probes)
-	for i, l := range q.ids {
-		q.probes = append(q.probes, probe{list: l, key: q.values[i]})
+	q.probes = append(q.probes, q.reserve[:more]...)
+	q.reserve = q.reserve[:copy(q.reserve, q.reserve[more:])]
+	q.given += more
+	q.bases(q.probes[from:])
+	return q.probes[from:]
+}
+
+// fill makes the reserve up to at least some lists, the nearest of those that were not given, in order.
+func (q *query) fill(some int) {
+	missing := some - len(q.reserve)
+	q.ids = grow(q.ids, len(q.keys))
+	bound := inf
+	if some < q.x.p.lists-q.given {
+		bound = q.bound(missing)
 	}
-	slices.SortFunc(q.probes[from:], func(a, b probe) int {
+	q.ids = q.ids[:kernel.Select(q.keys, bound, q.ids)] // of equal ones all
+	q.values = grow(q.values, len(q.ids))
+	q.exactKeys(q.ids, q.values)
+	for i, l := range q.ids {
+		q.reserve = append(q.reserve, probe{list: l, key: q.values[i]})
+		q.keys[l] = inf // it is there
+	}
+	slices.SortFunc(q.reserve, func(a, b probe) int {
 		switch {
 		case a.key < b.key:
 			return -1
@@ -226,14 +247,31 @@ func (q *query) next(want int) []probe {
 		}
 		return int(a.list) - int(b.list)
 	})
-	want = min(want, some)
-	q.probes = q.probes[:from+want]
-	q.given += want
-	q.bases(q.probes[from:])
-	for _, p := range q.probes[from:] {
-		q.keys[p.list] = inf // it is given
+}
+
+// bound is above the n least keys, and above no other but those that are equal. A few keys tell about where it is, so that
+// not all must be moved about.
+func (q *query) bound(n int) float32 {
+	q.values = q.values[:0]
+	step := max(min(len(q.keys)/32, 16), 1)
+	for i := step / 2; i < len(q.keys); i += step {
+		q.values = append(q.values, q.keys[i])
 	}
-	return q.probes[from:]
+	if at := n*len(q.values)/len(q.keys) + 4; at < len(q.values) {
+		least(q.values, at)
+		guess := math.Nextafter32(slices.Max(q.values[:at]), inf)
+		if found := kernel.Select(q.keys, guess, q.ids); found >= n {
+			q.values = q.values[:0]
+			for _, l := range q.ids[:found] {
+				q.values = append(q.values, q.keys[l])
+			}
+			least(q.values, n)
+			return math.Nextafter32(slices.Max(q.values[:n]), inf)
+		}
+	}
+	q.values = append(q.values[:0], q.keys...)
+	least(q.values, n)
+	return math.Nextafter32(slices.Max(q.values[:n]), inf)
 }
 
 // bases fills in what distances begin with.
@@ -300,31 +338,35 @@ func (l *layout) rerankFactor(p *part) (scales, adds []float32) {
 	return p.floats[at:][:p.n], p.floats[at+int64(p.n):][:p.n]
 }
 
-// block fills out with the estimates of the rows of block i of a list of Bit1.
-func (q *query) block(p *part, i int, base float32, out *[kernel.BlockRows]float32) {
+// estimate fills out with the estimates of len(out) rows, stretch at most, from a multiple of 64 on, and sets a bit in below,
+// 64 rows a word, for each that is below bound. With wanted, which has the same form, words without a bit there are left out:
+// their estimates are undefined, and nothing is below. Of floats, estimates are the distances.
+func (q *query) estimate(p *part, from int, base, bound float32, out []float32, wanted, below []uint64) {
 	l := &q.x.layout
-	at := i * (l.codeBytes + blockFactors)
-	kernel.ScanBlock(q.tables, p.bytes[at:][:l.codeBytes], &q.sums)
-	f := (*[2 * kernel.BlockRows]float32)(p.floats[(at+l.codeBytes)/4:])
-	a, b := q.a, q.b
-	for j, s := range &q.sums {
-		out[j] = base + f[kernel.BlockRows+j] - f[j]*(a*float32(int32(s))+b)
-	}
-}
-
-// run fills out with the estimates of rows from..from+len(out) of a list of another code; of floats, the distances.
-func (q *query) run(p *part, from int, base float32, out []float32) {
-	l := &q.x.layout
-	rows := p.bytes[from*l.codeBytes:][:len(out)*l.codeBytes]
-	if !l.factors {
-		q.scan.Distances(rows, nil, out)
-		return
-	}
-	q.scan.Products(rows, out)
-	f := p.floats[p.n*l.codeBytes/4:]
-	scales, adds := f[from:][:len(out)], f[p.n+from:][:len(out)]
-	for j, v := range out {
-		out[j] = base + adds[j] - scales[j]*v
+	switch {
+	case q.x.p.code == code.Bit1:
+		f := kernel.Affine{A: q.a, B: q.b, Base: base}
+		for i := 0; i < len(out); i += kernel.BlockRows {
+			if wanted != nil && wanted[i>>6] == 0 {
+				below[i>>6] = 0
+				continue
+			}
+			at := (from + i) / kernel.BlockRows * (l.codeBytes + blockFactors)
+			kernel.ScanBlock(q.tables, p.bytes[at:][:l.codeBytes], &q.sums)
+			factors := p.floats[(at+l.codeBytes)/4:]
+			some := out[i:min(i+kernel.BlockRows, len(out))]
+			below[i>>6] = kernel.Estimate(q.sums[:len(some)], factors, factors[kernel.BlockRows:], f, bound, some)
+		}
+	case !l.factors:
+		q.scan.Distances(p.bytes[from*l.codeBytes:][:len(out)*l.codeBytes], nil, out)
+		q.chosen = grow(q.chosen, stretch)
+		clear(below[:(len(out)+63)/64])
+		for _, j := range q.chosen[:kernel.Select(out, bound, q.chosen)] {
+			below[j>>6] |= 1 << (j & 63)
+		}
+	default:
+		f := p.floats[p.n*l.codeBytes/4:]
+		q.scan.Estimate(p.bytes[from*l.codeBytes:][:len(out)*l.codeBytes], f[from:], f[p.n+from:], base, bound, out, below)
 	}
 }
 
@@ -341,13 +383,4 @@ func (q *query) settle(d float32) float32 {
 		return 0 // without a sign
 	}
 	return d
-}
-
-// estimate fills out with the estimates of up to 64 rows from a multiple of 64 on.
-func (q *query) estimate(p *part, from int, base float32, out *[kernel.BlockRows]float32) {
-	if q.x.p.code == code.Bit1 {
-		q.block(p, from/kernel.BlockRows, base, out)
-		return
-	}
-	q.run(p, from, base, out[:min(kernel.BlockRows, p.n-from)])
 }

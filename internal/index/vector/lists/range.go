@@ -16,7 +16,7 @@ func (s *search) within(ctx context.Context, probes int) ([]Hit, error) {
 	quiet := 0 // lists since the last that had a hit
 	for want := probes; ; want += max(want/2, 4) {
 		from := len(q.probes)
-		fresh := q.next(want)
+		fresh := q.next(want, want)
 		if len(fresh) == 0 {
 			break
 		}
@@ -41,7 +41,7 @@ func (s *search) within(ctx context.Context, probes int) ([]Hit, error) {
 			return nil, err
 		}
 		for _, h := range hits {
-			found.add(h)
+			found.add(h.Pos, h.Distance)
 		}
 		if len(hits) > 0 {
 			quiet = 0
@@ -50,7 +50,7 @@ func (s *search) within(ctx context.Context, probes int) ([]Hit, error) {
 			break
 		}
 	}
-	return s.sorted(found.items), nil
+	return found.sorted(), nil
 }
 
 // nearest is a distance that no row of a list falls short of.

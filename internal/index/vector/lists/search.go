@@ -102,7 +102,7 @@ func (x *Index) Search(ctx context.Context, vector []float32, p Params) ([]Hit, 
 		clear(q.parts) // what was read may go
 		x.queries.Put(q)
 	}()
-	q.prepare(&x.core, vector)
+	q.begin(&x.core, vector)
 	s := search{Index: x, q: q, p: p, work: &work}
 	hits, err := s.run(ctx)
 	if err != nil {
@@ -123,6 +123,7 @@ type search struct {
 	rerank  int
 	matched int64 // allowed rows of the lists that were scanned
 	passed  int64 // all rows of these lists
+	marked  bool  // the places of allowed rows have their bits
 }
 
 func (s *search) run(ctx context.Context) ([]Hit, error) {
@@ -135,7 +136,7 @@ func (s *search) run(ctx context.Context) ([]Hit, error) {
 	}
 	if s.p.Allowed != nil {
 		probes, rerank = x.Tuning(max(s.k, 1), 0.99)
-		probes, rerank = 5*probes/2, rerank+rerank/2 // queries differ more than without a filter
+		probes, rerank = 3*probes/2, rerank+rerank/2 // queries differ more than without a filter
 	}
 	if s.p.Probes > 0 {
 		probes = s.p.Probes
@@ -145,17 +146,17 @@ func (s *search) run(ctx context.Context) ([]Hit, error) {
 	}
 	probes = min(probes, x.p.lists)
 	s.rerank = int(min(int64(max(rerank, s.k)), x.p.rows))
-	s.q.rank()
-	s.work.Distances += int64(x.p.lists)
 	if s.p.Exact {
 		s.work.Strategy = "exact"
 		return s.exact(ctx)
 	}
 	if s.p.Within != 0 {
+		s.rank()
 		s.work.Strategy = "range"
 		return s.within(ctx, probes)
 	}
 	if s.p.Allowed == nil {
+		s.rank()
 		s.work.Strategy = "probe"
 		return s.probe(ctx, probes, mask{})
 	}
@@ -166,18 +167,46 @@ func (s *search) run(ctx context.Context) ([]Hit, error) {
 	// Neighbours among the allowed rows lie farther away: as many allowed rows are scanned as the root of their share says,
 	// of the share near the query where that is larger.
 	need := scanned * math.Sqrt(share)
-	if allowed <= max(fewRows, need/share/scansPerExact+float64(s.rerank)) {
+	dear := x.layout.scansPerExact()
+	if allowed <= max(fewRows, need/share/dear+float64(s.rerank)) {
 		s.work.Strategy = "exact"
 		return s.exact(ctx)
 	}
+	s.rank()
 	s.work.Strategy = "masked"
-	return s.probe(ctx, probes, mask{share, scanned, int64(allowed * scansPerExact)})
+	if x.resident && x.positions == nil && allowed < marksPerMask*need/share {
+		if err := s.mark(ctx); err != nil {
+			return nil, err
+		}
+	}
+	return s.probe(ctx, probes, mask{share, scanned, int64(allowed * dear)})
+}
+
+// rank makes the query ready for lists and ranks them.
+func (s *search) rank() {
+	s.q.turn()
+	s.q.rank()
+	s.work.Distances += int64(s.Index.p.lists)
+}
+
+// scansPerExact is how many rows of lists are scanned in the time in which one row is compared by the best data. Either takes
+// some time for the row and some for its bytes; the numbers are nanoseconds on Zen 4, of 30 bytes in one.
+func (l *layout) scansPerExact() float64 {
+	row := float64(l.codeBytes)
+	if l.scan == code.Bit1 {
+		row /= kernel.BlockRows
+	}
+	best := row
+	if l.hasRerank {
+		best = float64(l.rerankBytes)
+	}
+	return (8 + best/30) / (3 + row/30)
 }
 
 const (
-	scansPerExact = 5    // rows of masked lists scanned in the time of one exact comparison, as measured
-	fewRows       = 2000 // these are always compared
-	leastShare    = 0.7  // of the allowed rows that chance would put into the nearest lists
+	fewRows      = 2000 // these are always compared
+	leastShare   = 0.7  // of the allowed rows that chance would put into the nearest lists
+	marksPerMask = 0.7  // allowed rows marked by place in the time in which that many rows are looked up by position
 )
 
 // mask is what a filter asks of a search of lists.
@@ -189,7 +218,7 @@ type mask struct {
 
 // probe scans lists, the nearest first, until there are enough candidates and enough allowed rows were scanned. Where the
 // nearest lists hold far fewer allowed rows than others, the filter keeps neighbours away from the query: they may lie in any
-// list, and all allowed rows are compared.
+// list and be about equally far, so that codes tell little, and all allowed rows are compared.
 func (s *search) probe(ctx context.Context, probes int, m mask) ([]Hit, error) {
 	q := s.q
 	keep := s.rerank
@@ -197,8 +226,12 @@ func (s *search) probe(ctx context.Context, probes int, m mask) ([]Hit, error) {
 		keep = s.k
 	}
 	q.best.begin(keep)
+	ahead := probes
+	if m.budget > 0 {
+		ahead = int(float64(probes) / math.Sqrt(m.share))
+	}
 	for want := probes; ; {
-		fresh := q.next(want)
+		fresh := q.next(want, ahead)
 		if len(fresh) == 0 {
 			break
 		}
@@ -219,7 +252,7 @@ func (s *search) probe(ctx context.Context, probes int, m mask) ([]Hit, error) {
 			return s.exact(ctx)
 		}
 		// As many more lists as seem to be missing.
-		want += max(int(float64(want)*min(max(need/float64(max(s.matched, 1))-1, 0.1), 0.5)), 4)
+		want += max(int(float64(want)*min(max(need/float64(max(s.matched, 1))-1, 0.1), 1)), 4)
 	}
 	q.best.shrink()
 	hits, err := s.finish(ctx)
@@ -268,41 +301,44 @@ func (s *search) list(i int, most float32) {
 	q, x := s.q, s.Index
 	part, probe := &q.parts[i], &q.probes[i]
 	first := x.first[probe.list]
-	q.chosen, q.values = grow(q.chosen, stretch), grow(q.values, stretch)
+	q.values = grow(q.values, stretch)
 	s.passed += int64(part.n)
-	var positions []uint32
-	if s.p.Allowed != nil {
-		positions = x.layout.positions(part)
-	} else {
+	var allowed, below [stretch / 64]uint64
+	var wanted []uint64
+	if s.p.Allowed == nil {
 		s.matched += int64(part.n)
 		s.work.Scanned += int64(part.n)
 	}
-	var estimates [kernel.BlockRows]float32
-	size := kernel.BlockRows
-	if x.p.code != code.Bit1 {
-		size = stretch
-	}
-	var allowed [stretch / 64]uint64
-	for from := 0; from < part.n; from += size {
-		n := min(size, part.n-from)
-		if positions != nil {
-			some := s.mask(positions[from:from+n], allowed[:])
+	for from := 0; from < part.n; from += stretch {
+		out := q.values[:min(stretch, part.n-from)]
+		if s.p.Allowed != nil {
+			some := 0
+			if s.marked {
+				some = q.marks(int(first)+from, len(out), allowed[:])
+			} else {
+				some = s.mask(x.layout.positions(part)[from:][:len(out)], allowed[:])
+			}
 			if some == 0 {
 				continue
 			}
+			wanted = allowed[:]
 			s.matched += int64(some)
-			s.work.Scanned += int64(n)
+			s.work.Scanned += int64(len(out))
+			for at := 0; x.p.code == code.Bit1 && at < len(out); at += kernel.BlockRows {
+				if allowed[at>>6] == 0 { // the block is left out
+					s.work.Scanned -= int64(min(kernel.BlockRows, len(out)-at))
+				}
+			}
 		}
-		out := estimates[:]
-		if x.p.code == code.Bit1 {
-			q.block(part, from/kernel.BlockRows, probe.base, &estimates)
-		} else {
-			out = q.values[:n]
-			q.run(part, from, probe.base, out)
-		}
-		for _, j := range q.chosen[:kernel.Select(out, min(q.best.bound, most), q.chosen)] {
-			if int(j) < n && (positions == nil || allowed[j>>6]>>(j&63)&1 != 0) {
-				q.best.add(out[j], first+uint32(from)+j)
+		q.estimate(part, from, probe.base, min(q.best.bound, most), out, wanted, below[:])
+		for w, m := range below[:(len(out)+63)/64] {
+			if wanted != nil {
+				m &= wanted[w]
+			}
+			for ; m != 0; m &= m - 1 {
+				if j := w<<6 + bits.TrailingZeros64(m); out[j] < q.best.bound {
+					q.best.add(out[j], first+uint32(from+j))
+				}
 			}
 		}
 	}
@@ -310,18 +346,39 @@ func (s *search) list(i int, most float32) {
 
 // mask sets the bits of the allowed among positions, and counts them.
 func (s *search) mask(positions []uint32, mask []uint64) int {
-	n := 0
+	n, allowed := 0, s.p.Allowed
 	for at := 0; at < len(positions); at += 64 {
 		var m uint64
-		for j, pos := range positions[at:min(at+64, len(positions))] {
-			if w := int(pos >> 6); w < len(s.p.Allowed) {
-				m |= s.p.Allowed[w] >> (pos & 63) & 1 << j
+		some := positions[at:min(at+64, len(positions))]
+		for _, pos := range some {
+			m >>= 1
+			if w := int(pos >> 6); w < len(allowed) {
+				m |= allowed[w] >> (pos & 63) << 63
 			}
 		}
+		m >>= 64 - len(some)
 		mask[at/64] = m
 		n += bits.OnesCount64(m)
 	}
 	return n
+}
+
+// marks sets the bits of the marked among n places, and counts them.
+func (q *query) marks(from, n int, mask []uint64) int {
+	count := 0
+	for at := 0; at < n; at += 64 {
+		w, shift := (from+at)>>6, (from+at)&63
+		m := q.rows[w] >> shift
+		if shift > 0 && w+1 < len(q.rows) {
+			m |= q.rows[w+1] << (64 - shift)
+		}
+		if n-at < 64 {
+			m &= 1<<(n-at) - 1
+		}
+		mask[at/64] = m
+		count += bits.OnesCount64(m)
+	}
+	return count
 }
 
 // finish compares the candidates again and makes hits of them.
@@ -333,27 +390,12 @@ func (s *search) finish(ctx context.Context) ([]Hit, error) {
 			return nil, err
 		}
 	}
-	// Hits as numbers: the order of their bits is that of distances, then of positions.
-	order := q.order[:0]
+	hits := nearestHits{k: s.p.K, within: s.p.Within, bound: inf, items: q.order[:0]}
 	for _, c := range items {
-		d := q.settle(c.d)
-		if s.p.Within != 0 && !(d < s.p.Within) {
-			continue
-		}
-		pos := x.layout.positions(&q.parts[c.probe])[c.place-x.first[q.probes[c.probe].list]]
-		order = append(order, uint64(ascending(d))<<32|uint64(pos))
+		hits.add(x.layout.positions(&q.parts[c.probe])[c.place-x.first[q.probes[c.probe].list]], q.settle(c.d))
 	}
-	q.order = order
-	if s.p.K > 0 && len(order) > s.p.K {
-		least(order, s.p.K)
-		order = order[:s.p.K]
-	}
-	slices.Sort(order)
-	hits := make([]Hit, len(order))
-	for i, o := range order {
-		hits[i] = Hit{Pos: uint32(o), Distance: estimate(o)}
-	}
-	return hits, nil
+	q.order = hits.items
+	return hits.sorted(), nil
 }
 
 // candidates takes the best, by place, with the probe that each is of.
@@ -382,22 +424,6 @@ func (s *search) candidates() []candidate {
 		q.found[i].probe = order[at]
 	}
 	return q.found
-}
-
-// sorted puts hits in order, K at most.
-func (s *search) sorted(hits []Hit) []Hit {
-	slices.SortFunc(hits, compareHits)
-	if s.p.K > 0 && len(hits) > s.p.K {
-		hits = hits[:s.p.K]
-	}
-	return hits
-}
-
-func compareHits(a, b Hit) int {
-	if a.Distance != b.Distance {
-		return cmp.Compare(a.Distance, b.Distance)
-	}
-	return cmp.Compare(a.Pos, b.Pos)
 }
 
 // again sets the distances of candidates, sorted by place, by their rerank rows.

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"math"
+	"math/bits"
 	"math/rand/v2"
 	"slices"
 
@@ -79,6 +80,7 @@ func (t *trial) compare(ctx context.Context, wave []worker) error {
 	return t.x.parallel(ctx, len(t.ordinals), func(i int) error {
 		q, own, b := t.queries[i*dim:][:dim], t.ordinals[i], &t.truth[i]
 		var out []float32
+		var chosen []uint32
 		for w := range wave {
 			c := &wave[w].chunk
 			out = grow(out, len(c.positions))
@@ -93,8 +95,9 @@ func (t *trial) compare(ctx context.Context, wave []worker) error {
 					out[k] = -v
 				}
 			}
-			for k, d := range out {
-				if d < b.bound && c.first+int64(k) != own {
+			chosen = grow(chosen, len(out))
+			for _, k := range chosen[:kernel.Select(out, b.bound, chosen)] {
+				if d := out[k]; d < b.bound && c.first+int64(k) != own {
 					b.add(candidate{d: d, place: c.positions[k], probe: wave[w].ids[k]})
 				}
 			}
@@ -121,7 +124,8 @@ func (t *trial) begin(x *build, lists []final, centroids []float32) {
 	order := make([]int, n)
 	for i := range t.ordinals {
 		q := &t.current
-		q.prepare(&t.core, t.query(i))
+		q.begin(&t.core, t.query(i))
+		q.turn()
 		q.rank()
 		for l := range order {
 			order[l] = l
@@ -132,10 +136,7 @@ func (t *trial) begin(x *build, lists []final, centroids []float32) {
 			ranks[l] = uint32(r)
 		}
 		t.ranks[i] = ranks
-		b := &t.truth[i]
-		b.shrink()
-		slices.SortFunc(b.items, func(a, b candidate) int { return cmp.Compare(a.d, b.d) })
-		for _, c := range b.items {
+		for _, c := range t.truth[i].sorted() {
 			t.true[i] = append(t.true[i], neighbour{c.place, int(ranks[lastOf[c.probe]])})
 		}
 		t.seen[i].begin(t.budget)
@@ -184,7 +185,7 @@ func (t *trial) scan(ctx context.Context, list int, piece []byte, n int) error {
 	}
 	positions := t.core.layout.positions(&p)
 	var estimates [kernel.BlockRows]float32
-	var chosen [kernel.BlockRows]uint32
+	var below [1]uint64
 	for i, ranks := range t.ranks {
 		if ranks[list] >= t.wanted[i] {
 			continue
@@ -193,16 +194,18 @@ func (t *trial) scan(ctx context.Context, list int, piece []byte, n int) error {
 			return err
 		}
 		q := &t.current
-		q.prepare(&t.core, t.query(i))
+		q.begin(&t.core, t.query(i))
+		q.turn()
 		probes := [1]probe{{list: uint32(list)}}
 		q.exactKeys([]uint32{uint32(list)}, estimates[:1])
 		probes[0].key = estimates[0]
 		q.bases(probes[:])
 		for from := 0; from < n; from += kernel.BlockRows {
 			rows := min(kernel.BlockRows, n-from)
-			q.estimate(&p, from, probes[0].base, &estimates)
-			for _, j := range chosen[:kernel.Select(estimates[:rows], t.seen[i].bound, chosen[:])] {
-				if pos := positions[from+int(j)]; pos != t.positions[i] {
+			q.estimate(&p, from, probes[0].base, t.seen[i].bound, estimates[:rows], nil, below[:])
+			for m := below[0]; m != 0; m &= m - 1 {
+				j := bits.TrailingZeros64(m)
+				if pos := positions[from+j]; pos != t.positions[i] {
 					t.seen[i].add(candidate{d: estimates[j], place: pos, probe: ranks[list]})
 				}
 			}
@@ -213,6 +216,20 @@ func (t *trial) scan(ctx context.Context, list int, piece []byte, n int) error {
 
 // tune writes down how many candidates are needed, and what that finds.
 func (t *trial) tune(p *params, stats *Stats) {
+	// Of the best estimates of each query, in order: the list's rank, and which of the true neighbours it is, counted from 1.
+	for i := range t.true {
+		if t.core.sure() {
+			break
+		}
+		which := make(map[uint32]uint32, len(t.true[i]))
+		for n, near := range t.true[i] {
+			which[near.pos] = uint32(n + 1)
+		}
+		seen := t.seen[i].sorted()
+		for r := range seen {
+			seen[r].place = which[seen[r].place]
+		}
+	}
 	for k, size := range [2]int{fewNeighbours, manyNeighbours} {
 		for j, share := range [2]float64{0.95, 0.99} {
 			e := &p.tuning[k][j]
@@ -245,7 +262,6 @@ func (t *trial) tune(p *params, stats *Stats) {
 // their list.
 func (t *trial) found(k, probes int) (at []int, all int) {
 	at = make([]int, t.budget+1)
-	ranks := map[uint32]int{}
 	for i, near := range t.true {
 		near = near[:min(k, len(near))]
 		all += len(near)
@@ -257,21 +273,15 @@ func (t *trial) found(k, probes int) (at []int, all int) {
 			}
 			continue
 		}
-		b := &t.seen[i]
-		b.shrink()
-		slices.SortFunc(b.items, func(a, b candidate) int { return cmp.Compare(a.d, b.d) })
-		clear(ranks)
 		r := 0
-		for _, c := range b.items {
-			if int(c.probe) < probes {
-				ranks[c.place] = r
-				r++
+		for _, c := range t.seen[i].rows {
+			if int(c.probe) >= probes {
+				continue
 			}
-		}
-		for _, n := range near {
-			if r, ok := ranks[n.pos]; ok {
+			if c.place > 0 && int(c.place) <= len(near) {
 				at[r]++
 			}
+			r++
 		}
 	}
 	return at, all

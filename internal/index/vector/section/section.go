@@ -50,6 +50,24 @@ type Source interface {
 	ReadAtContext(ctx context.Context, p []byte, off int64) (int, error)
 }
 
+// Memory is an artifact in memory, for tests and tools. It is read from where it is and cannot be mapped.
+type Memory []byte
+
+// ReadAtContext copies what is there; where that is less than asked for, the error is io.EOF.
+func (m Memory) ReadAtContext(ctx context.Context, p []byte, off int64) (int, error) {
+	if err := ctx.Err(); err != nil {
+		return 0, err
+	}
+	if off < 0 || off > int64(len(m)) {
+		return 0, io.EOF
+	}
+	n := copy(p, m[off:])
+	if n < len(p) {
+		return n, io.EOF
+	}
+	return n, nil
+}
+
 // Mapper is implemented by sources whose bytes can be mapped into memory. The bytes are there until unmap is called.
 type Mapper interface {
 	Map(ctx context.Context, off, length int64) (b []byte, unmap func(), err error)

@@ -3,7 +3,6 @@ package section_test
 import (
 	"bytes"
 	"context"
-	"io"
 	"math/rand/v2"
 	"runtime"
 	"slices"
@@ -15,19 +14,6 @@ import (
 	"github.com/overlakedb/overlake/internal/errs"
 	"github.com/overlakedb/overlake/internal/index/vector/section"
 )
-
-type memory []byte
-
-func (m memory) ReadAtContext(_ context.Context, p []byte, off int64) (int, error) {
-	if off < 0 || off > int64(len(m)) {
-		return 0, io.EOF
-	}
-	n := copy(p, m[off:])
-	if n < len(p) {
-		return n, io.EOF
-	}
-	return n, nil
-}
 
 func write(t testing.TB, parts map[section.Kind][]byte) []byte {
 	t.Helper()
@@ -68,7 +54,7 @@ func TestWhatIsWrittenIsRead(t *testing.T) {
 			parts[section.Kind(rng.Uint32N(1000))] = random(rng, rng.IntN(1+n*5))
 		}
 		file := write(t, parts)
-		f, err := section.Open(ctx, memory(file), int64(len(file)))
+		f, err := section.Open(ctx, section.Memory(file), int64(len(file)))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -99,11 +85,9 @@ func TestWhatIsWrittenIsRead(t *testing.T) {
 	}
 }
 
-// TestEveryByteIsChecked flips each byte of a file: either it is seen, or it was between the sections and then the sum
-// of the whole differs from that of the bytes.
 // mapper maps as often as it has room for.
 type mapper struct {
-	memory
+	section.Memory
 	room int32
 	open atomic.Int32
 }
@@ -113,7 +97,7 @@ func (m *mapper) Map(_ context.Context, off, length int64) ([]byte, func(), erro
 		return nil, nil, errs.New(errs.Exhausted, "mapper.map", "no room for another mapping")
 	}
 	m.open.Add(1)
-	return m.memory[off : off+length], func() { m.open.Add(-1) }, nil
+	return m.Memory[off : off+length], func() { m.open.Add(-1) }, nil
 }
 
 // Large sections are mapped, small ones and those that cannot be are read; what was mapped is given back.
@@ -121,9 +105,9 @@ func TestMapped(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 4))
 	parts := map[section.Kind][]byte{1: random(rng, 100), 2: random(rng, 64<<10), 3: random(rng, 100_000), 4: random(rng, 70_000)}
 	for room := range int32(5) {
-		src := &mapper{memory: write(t, parts), room: room}
+		src := &mapper{Memory: write(t, parts), room: room}
 		func() {
-			f, err := section.Open(t.Context(), src, int64(len(src.memory)))
+			f, err := section.Open(t.Context(), src, int64(len(src.Memory)))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -155,6 +139,8 @@ func TestMapped(t *testing.T) {
 	}
 }
 
+// TestEveryByteIsChecked flips each byte of a file: either it is seen, or it was between the sections and then the sum
+// of the whole differs from that of the bytes.
 func TestEveryByteIsChecked(t *testing.T) {
 	ctx := context.Background()
 	rng := rand.New(rand.NewPCG(3, 4))
@@ -164,7 +150,7 @@ func TestEveryByteIsChecked(t *testing.T) {
 	for i := range file {
 		bad := slices.Clone(file)
 		bad[i] ^= 1 << rng.IntN(8)
-		f, err := section.Open(ctx, memory(bad), int64(len(bad)))
+		f, err := section.Open(ctx, section.Memory(bad), int64(len(bad)))
 		if err != nil {
 			continue
 		}
@@ -189,10 +175,10 @@ func TestEveryByteIsChecked(t *testing.T) {
 		}
 	}
 	for n := range file {
-		if _, err := section.Open(ctx, memory(file[:n]), int64(n)); err == nil {
+		if _, err := section.Open(ctx, section.Memory(file[:n]), int64(n)); err == nil {
 			t.Errorf("cut to %d bytes it opens", n)
 		}
-		if f, err := section.Open(ctx, memory(file[:n]), int64(len(file))); err == nil {
+		if f, err := section.Open(ctx, section.Memory(file[:n]), int64(len(file))); err == nil {
 			for k, p := range parts {
 				if b, err := f.Load(ctx, k); err == nil && !bytes.Equal(b, p) {
 					t.Errorf("cut to %d bytes section %d is wrong", n, k)
@@ -227,7 +213,7 @@ func FuzzOpen(f *testing.F) {
 	f.Add(write(f, map[section.Kind][]byte{1: random(rng, 10), 3: random(rng, 200)}))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		ctx := context.Background()
-		x, err := section.Open(ctx, memory(b), int64(len(b)))
+		x, err := section.Open(ctx, section.Memory(b), int64(len(b)))
 		if err != nil {
 			return
 		}

@@ -6,7 +6,6 @@ import (
 	"context"
 	"encoding/binary"
 	"fmt"
-	"io"
 	"math"
 	"math/rand/v2"
 	"os"
@@ -20,22 +19,9 @@ import (
 	"github.com/overlakedb/overlake/internal/vec"
 )
 
-type source []byte
-
-func (m source) ReadAtContext(_ context.Context, p []byte, off int64) (int, error) {
-	if off < 0 || off > int64(len(m)) {
-		return 0, io.EOF
-	}
-	n := copy(p, m[off:])
-	if n < len(p) {
-		return n, io.EOF
-	}
-	return n, nil
-}
-
 func open(t testing.TB, b []byte, m vec.Metric, dim int, rows int64) (*sparse.Index, error) {
 	t.Helper()
-	f, err := section.Open(context.Background(), source(b), int64(len(b)))
+	f, err := section.Open(context.Background(), section.Memory(b), int64(len(b)))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -157,7 +143,7 @@ func FuzzSections(f *testing.F) {
 	metrics := []vec.Metric{vec.MetricL2, vec.MetricDot, vec.MetricCosine, vec.MetricL1}
 	for i, m := range metrics {
 		b := build(f, m, rows)
-		s, err := section.Open(ctx, source(b), int64(len(b)))
+		s, err := section.Open(ctx, section.Memory(b), int64(len(b)))
 		if err != nil {
 			f.Fatal(err)
 		}

@@ -13,6 +13,8 @@ func scans(g *gen) {
 	scanBlock(g, avx2)
 	selectAVX512(g)
 	selectAVX2(g)
+	estimate(g, avx512)
+	estimate(g, avx2)
 	highest(g)
 }
 
@@ -258,6 +260,64 @@ func selectAVX2(g *gen) {
 	g.INCQ(at)
 	g.DECQ(n)
 	g.JMP(operand.LabelRef(one))
+	g.Label(done)
+	g.Store(found, g.ReturnIndex(0))
+	g.VZEROUPPER()
+	g.RET()
+}
+
+const estimateDoc = "makes distances of n sums, a multiple of the lanes of a register and 64 at most, and gives the bits of those below bound."
+
+// estimate goes from the last register to the first, so that the bits of the first end up lowest. It does not fuse products
+// with sums: the plain twin gives the same digits.
+func estimate(g *gen, lv level) {
+	g.Function("estimate" + lv.name)
+	g.Pragma("noescape")
+	g.Doc("estimate"+lv.name+" "+estimateDoc, "This is the variant for "+lv.name+".")
+	g.SignatureExpr("func(sums *int32, scales, adds *float32, n int, shift int32, a, b, base, bound float32, out *float32) uint64")
+	k := kernel{g: g, level: lv}
+	pointers := map[string]reg.Register{}
+	for _, name := range []string{"sums", "scales", "adds", "n", "out"} {
+		pointers[name] = g.Load(g.Param(name), g.GP64())
+	}
+	n := pointers["n"].(reg.GPVirtual)
+	constants := map[string]reg.VecVirtual{}
+	for _, name := range []string{"shift", "a", "b", "base", "bound"} {
+		v := k.vec()
+		g.VBROADCASTSS(g.param(name), v)
+		constants[name] = v
+	}
+	found, part := g.GP64(), g.GP32()
+	g.XORQ(found, found)
+	loop, done := g.label("loop"), g.label("done")
+	g.Label(loop)
+	g.SUBQ(operand.U8(lv.bytes/4), n)
+	g.JL(operand.LabelRef(done))
+	of := func(name string) operand.Mem { return mem(pointers[name], n, 4, 0) }
+	v, d := k.vec(), k.vec()
+	if lv == avx512 {
+		g.VMOVDQU32(of("sums"), v)
+	} else {
+		g.VMOVDQU(of("sums"), v)
+	}
+	g.VPSUBD(constants["shift"], v, v)
+	g.VCVTDQ2PS(v, v)
+	g.VMULPS(constants["a"], v, v)
+	g.VADDPS(constants["b"], v, v)
+	g.VMULPS(of("scales"), v, v)
+	g.VADDPS(of("adds"), constants["base"], d)
+	g.VSUBPS(v, d, d)
+	g.VMOVUPS(d, of("out"))
+	g.SHLQ(operand.U8(lv.bytes/4), found)
+	if lv == avx512 {
+		g.VCMPPS(operand.U8(lessThan), constants["bound"], d, reg.K1)
+		g.KMOVW(reg.K1, part)
+	} else {
+		g.VCMPPS(operand.U8(lessThan), constants["bound"], d, d)
+		g.VMOVMSKPS(d, part)
+	}
+	g.ORQ(part.As64(), found)
+	g.JMP(operand.LabelRef(loop))
 	g.Label(done)
 	g.Store(found, g.ReturnIndex(0))
 	g.VZEROUPPER()
