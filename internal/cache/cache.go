@@ -18,6 +18,7 @@ type LRU = By[string]
 type By[K comparable] struct {
 	mu    sync.Mutex
 	limit int64
+	most  int64 // of one value
 	used  int64
 	items map[K]*list.Element
 	order list.List // front: used last
@@ -32,9 +33,16 @@ type item[K comparable] struct {
 // New makes a cache of at most limit bytes.
 func New(limit int64) *LRU { return NewBy[string](limit) }
 
+// NewWhole is New for values that may take all of it: what costs more to make than all else to make again.
+func NewWhole(limit int64) *LRU {
+	c := New(limit)
+	c.most = limit
+	return c
+}
+
 // NewBy is New for keys of another type.
 func NewBy[K comparable](limit int64) *By[K] {
-	return &By[K]{limit: limit, items: map[K]*list.Element{}}
+	return &By[K]{limit: limit, most: limit / 4, items: map[K]*list.Element{}}
 }
 
 // itemBytes is about what an entry takes besides its value.
@@ -59,10 +67,10 @@ func (c *By[K]) Get(key K) (any, bool) {
 	return e.Value.(*item[K]).value, true
 }
 
-// Put keeps a value of about size bytes, unless it alone would take more than a quarter of the cache.
+// Put keeps a value of about size bytes, unless it alone would take more than a quarter of the cache, or than all of a whole one.
 func (c *By[K]) Put(key K, value any, size int64) {
 	size += sizeOf(key)
-	if size > c.limit/4 {
+	if size > c.most {
 		return
 	}
 	c.mu.Lock()

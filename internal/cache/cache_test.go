@@ -41,6 +41,29 @@ func TestTheOldestGoes(t *testing.T) {
 	}
 }
 
+func TestAWholeCacheHoldsOne(t *testing.T) {
+	c := cache.NewWhole(10_000)
+	c.Put("small", 1, 1000)
+	c.Put("large", 2, 9500)
+	if v, ok := c.Get("large"); !ok || v != 2 || c.Bytes() > 10_000 {
+		t.Errorf("large is %v, %d bytes", v, c.Bytes())
+	}
+	if _, ok := c.Get("small"); ok {
+		t.Error("both have room")
+	}
+	if c.Put("larger", 3, 10_000); c.Bytes() > 10_000 {
+		t.Errorf("%d bytes", c.Bytes())
+	}
+	if _, ok := c.Get("large"); !ok {
+		t.Error("what has no room pushed out what has")
+	}
+	by := cache.NewBy[[2]int](10_000)
+	by.Put([2]int{1, 2}, "a", 100)
+	if v, ok := by.Get([2]int{1, 2}); !ok || v != "a" {
+		t.Errorf("%v by numbers", v)
+	}
+}
+
 func TestOrMakesOnceAndKeepsNoFailure(t *testing.T) {
 	c := cache.New(1 << 20)
 	failed := errors.New("failed")

@@ -239,7 +239,11 @@ func (b *build) group(ctx context.Context, g []missingFile) error {
 		return err
 	}
 	bu.claims = append(bu.claims, c)
-	if err := b.artifacts(ctx, bu, g); err != nil {
+	left, err := b.artifacts(ctx, bu, g, g[0].defs)
+	if err == nil {
+		err = b.rest(ctx, bu, left)
+	}
+	if err != nil {
 		return err
 	}
 	b.report.FilesDone += len(g)
@@ -273,9 +277,9 @@ func (b *build) covered(v *Version, m *missingFile, d int) bool {
 	return ok && a.covers(m.key, b.prints[d]) && !b.o.set.cache.isBad(a)
 }
 
-// maker is a builder of one artifact.
-// artifacts reads the files of a group and writes an artifact for each index that misses them.
-func (b *build) artifacts(ctx context.Context, bu *bundle, g []missingFile) error {
+// artifacts reads the files of a group and writes an artifact for each index that misses them. left are the files that single
+// indexes did not take, by the place of the definition.
+func (b *build) artifacts(ctx context.Context, bu *bundle, g []missingFile, defs []int) (left map[int][]missingFile, err error) {
 	var names []string
 	var makers []*maker
 	defer func() {
@@ -283,73 +287,145 @@ func (b *build) artifacts(ctx context.Context, bu *bundle, g []missingFile) erro
 			m.close()
 		}
 	}()
-	rows := int64(0)
+	total := int64(0)
 	for i := range g {
-		rows += g[i].file.Rows
+		total += g[i].file.Rows
 	}
 	if holds := b.o.set.opts.Holds; holds != nil {
 		most := b.o.set.opts.Memory
-		if slices.ContainsFunc(g[0].defs, func(d int) bool { return OfVectors(b.defs[d].Kind) }) {
+		if slices.ContainsFunc(defs, func(d int) bool { return OfVectors(b.defs[d].Kind) }) {
 			most = b.o.set.vectorMemory
 		}
 		defer holds(most)()
 	}
-	for _, d := range g[0].defs {
-		m, err := b.maker(d, len(g[0].defs), rows, &names)
+	for _, d := range defs {
+		m, err := b.maker(d, len(defs), total, &names)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		makers = append(makers, m)
 	}
-	var covered []CoveredFile
 	next := int64(0)
 	for i := range g {
 		f := g[i].file
 		rows, err := b.file(ctx, f, next, names, makers)
 		if err != nil {
 			if errs.Is(err, errs.Canceled) || errs.Is(err, errs.Exhausted) {
-				return err
+				return nil, err
 			}
 			// What was added of it is part of no covered file. The rows of the next one must not be taken for them.
 			b.skip(f, err)
+			for _, m := range makers {
+				m.took()
+			}
 			next += f.Rows
 			continue
 		}
-		covered = append(covered, CoveredFile{FileKey: g[i].key, Base: next})
+		for k, m := range makers {
+			if err := m.took(); err != nil {
+				m.left, m.why = append(m.left, g[i]), err
+				if len(m.covered) == 0 { // what it holds, it holds of no file that is covered
+					anew, err := b.maker(m.def, len(defs), total, &names)
+					if err != nil {
+						return nil, err
+					}
+					anew.left, anew.why, makers[k] = m.left, m.why, anew
+					if err := m.close(); err != nil {
+						return nil, err
+					}
+				}
+				continue
+			}
+			m.covered = append(m.covered, CoveredFile{FileKey: g[i].key, Base: next})
+		}
 		next += rows
 	}
 	for i := range g {
 		now, err := keyOf(ctx, g[i].file)
 		if err != nil || now != g[i].key {
 			if errs.Is(err, errs.Canceled) {
-				return err
+				return nil, err
 			}
-			at := slices.IndexFunc(covered, func(c CoveredFile) bool { return c.Path == g[i].key.Path })
-			if at >= 0 {
-				covered = slices.Delete(covered, at, at+1)
+			gone := false
+			for _, m := range makers {
+				at := slices.IndexFunc(m.covered, func(c CoveredFile) bool { return c.Path == g[i].key.Path })
+				if at >= 0 {
+					m.covered, gone = slices.Delete(m.covered, at, at+1), true
+				}
+			}
+			if gone {
 				b.skip(g[i].file, errs.New(errs.Conflict, "overlay.build", "the data file was replaced while it was indexed", errs.On(g[i].file.Path)))
 			}
 		}
 	}
-	if len(covered) == 0 {
-		return nil
-	}
 	for _, m := range makers {
-		if m.fits != nil {
-			if err := m.fits(); err != nil { // the other indexes need not wait for it
-				b.o.event(Event{Index: b.defs[m.def].Name, What: "the index could not be built", Err: err})
-				if b.first == nil {
-					b.first = errs.With(err, errs.On(b.defs[m.def].Name))
+		err := m.why
+		if len(m.covered) > 0 {
+			err = nil
+			if m.fits != nil {
+				err = m.fits()
+			}
+			if len(m.left) > 0 && err == nil {
+				if left == nil {
+					left = map[int][]missingFile{}
 				}
-				continue
+				left[m.def] = m.left
 			}
 		}
-		a := Artifact{Index: b.defs[m.def].ID, Fingerprint: b.prints[m.def], Files: covered, Type: m.kind, Rows: next}
+		if err != nil { // the other indexes need not wait for it
+			b.cannot(m.def, m.left, err)
+			continue
+		}
+		if len(m.covered) == 0 {
+			continue
+		}
+		a := Artifact{Index: b.defs[m.def].ID, Fingerprint: b.prints[m.def], Files: m.covered, Type: m.kind, Rows: next}
 		if err := bu.add(ctx, m, &a, b.defs[m.def].Columns); err != nil {
-			return err
+			return nil, err
 		}
 	}
+	return left, nil
+}
+
+// mostRounds bounds how often the files that an index did not take together with others are tried by themselves: vectors of many
+// dimensions in one column are not what anybody searches.
+const mostRounds = 8
+
+// rest tries the files again that an index did not take together with those before them.
+func (b *build) rest(ctx context.Context, bu *bundle, left map[int][]missingFile) error {
+	done := b.report.RowsDone
+	defer func() { b.report.RowsDone = done }()
+	for round := 1; len(left) > 0; round++ {
+		next := map[int][]missingFile{}
+		for d, files := range left {
+			if round > mostRounds {
+				b.cannot(d, files, errs.New(errs.Unsupported, "overlay.build", "the vectors of a column have too many numbers of dimensions", errs.On(b.defs[d].Name)))
+				continue
+			}
+			more, err := b.artifacts(ctx, bu, files, []int{d})
+			if err != nil {
+				return err
+			}
+			if len(more[d]) > 0 {
+				next[d] = more[d]
+			}
+		}
+		left = next
+	}
 	return nil
+}
+
+// cannot notes that an index cannot be built over files.
+func (b *build) cannot(d int, files []missingFile, err error) {
+	object := ""
+	if len(files) > 0 {
+		object = files[0].file.Path
+	}
+	b.report.Skipped += len(files)
+	b.o.event(Event{Index: b.defs[d].Name, Object: object, What: "the index could not be built", Err: err})
+	if b.first == nil {
+		b.first = errs.With(err, errs.On(b.defs[d].Name))
+	}
 }
 
 // file feeds one data file, deleted rows included: an artifact is valid whatever is deleted later.

@@ -23,15 +23,20 @@ type maker struct {
 	add     func(ctx context.Context, first int64, columns []arrow.Array) error
 	finish  func(ctx context.Context, w io.Writer, rows int64) (nulls, distinct int64, err error)
 	fits    func() error // nil: always
+	took    func() error // why the rows since its last call can be no part of the artifact
 	close   func() error
 	kind    string // of the blob
 	align   int64  // the blob begins at a multiple of it; 0: anywhere
+
+	covered []CoveredFile
+	left    []missingFile // files that it did not take
+	why     error         // the last of them
 }
 
 // maker prepares the builder of an index over so many rows, among several that are built at once.
 func (b *build) maker(d, at int, rows int64, names *[]string) (*maker, error) {
 	def := &b.defs[d]
-	m := &maker{def: d}
+	m := &maker{def: d, took: func() error { return nil }}
 	fields := make([]arrow.Field, len(def.Columns))
 	for i, id := range def.Columns {
 		f := b.schema.Field(slices.IndexFunc(b.schema.Fields(), func(f arrow.Field) bool { return datafile.FieldID(f) == id }))
@@ -75,7 +80,7 @@ func (b *build) ofVectors(m *maker, f arrow.Field, rows, memory int64) error {
 		return s.Nulls, s.Vectors, err
 	}
 	m.kind, m.align = vector.BlobType, section.Align
-	m.fits, m.close = x.Fits, x.Close
+	m.fits, m.took, m.close = x.Fits, x.Took, x.Close
 	return nil
 }
 

@@ -89,6 +89,9 @@ type Part struct {
 // Exact tells whether the distances of hits are those of the vectors, not estimates.
 func (p *Part) Exact() bool { return p.r.Exact() }
 
+// Takes tells whether the artifact has vectors of as many dimensions as a query, or none.
+func (p *Part) Takes(q *vector.Query) bool { return p.r.Dim() == 0 || p.r.Dim() == q.Dim() }
+
 // Parts opens the artifacts of an index of vectors that cover files of a plan, and gives the places of the files that none
 // covers. An error means that the query is at its end.
 func (x *Index) Parts(ctx context.Context, plan *lake.Plan) (parts []*Part, rest []int, err error) {

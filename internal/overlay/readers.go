@@ -4,7 +4,9 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"slices"
 	"sync"
+	"sync/atomic"
 
 	"github.com/overlakedb/overlake/internal/cache"
 	"github.com/overlakedb/overlake/internal/errs"
@@ -15,10 +17,13 @@ import (
 	"github.com/overlakedb/overlake/internal/objstore"
 )
 
-// readers keeps opened artifacts, bounded in bytes, and remembers the damaged ones.
+// readers keeps opened artifacts, bounded in bytes, and remembers the damaged ones. Of artifacts in stores that cannot map, it
+// keeps in the same bytes what was read of them since they were opened, such as lists of vectors: a store is asked once for
+// what fits.
 type readers struct {
 	bundles *bundles
 	open    *cache.LRU
+	limit   int64
 
 	mu    sync.Mutex
 	broke map[string]bool
@@ -28,7 +33,7 @@ type readers struct {
 const maxBroke = 100_000
 
 func newReaders(store objstore.Reader, limit int64) *readers {
-	return &readers{bundles: &bundles{store: store, open: map[string]*openBundle{}}, open: cache.New(limit), broke: map[string]bool{}}
+	return &readers{bundles: &bundles{store: store, open: map[string]*openBundle{}}, open: cache.NewWhole(limit), limit: limit, broke: map[string]bool{}}
 }
 
 func artifactKey(a *Artifact) string { return fmt.Sprintf("%s %d %s", a.Bundle, a.Offset, a.CRC) }
@@ -70,7 +75,7 @@ func (c *readers) reader(ctx context.Context, a *Artifact) (*reader, error) {
 
 func (c *readers) read(ctx context.Context, a *Artifact) (*reader, int64, error) {
 	r := &reader{rows: a.Rows}
-	src := artifactBytes{b: c.bundles, a: a}
+	src := artifactBytes{b: c.bundles, a: a, c: c, opened: new(atomic.Bool)}
 	var size, rows int64
 	var sum uint32
 	var err error
@@ -101,35 +106,66 @@ func (c *readers) read(ctx context.Context, a *Artifact) (*reader, int64, error)
 	if got := fmt.Sprintf("%08x", sum); err == nil && got != a.CRC {
 		err = errs.Newf(errs.Corrupt, "overlay.open", "the artifact has the checksum %s, the manifest says %s", got, a.CRC)
 	}
+	src.opened.Store(true)
 	return r, size + 1024, err
 }
 
 // artifactBytes reads an artifact inside its bundle.
 type artifactBytes struct {
-	b *bundles
-	a *Artifact
+	b      *bundles
+	a      *Artifact
+	c      *readers
+	opened *atomic.Bool // what is read by now the reader itself holds
+}
+
+// rangeShare is the part of what readers may hold that a range of an artifact takes at most.
+const rangeShare = 1.0 / 16
+
+// rangeKey is what a range is kept by; "" for one that is not.
+func (s artifactBytes) rangeKey(off int64, n int) string {
+	if !s.opened.Load() || float64(n) > rangeShare*float64(s.c.limit) {
+		return ""
+	}
+	return fmt.Sprintf("%s %d %d", artifactKey(s.a), off, n)
 }
 
 func (s artifactBytes) ReadAtContext(ctx context.Context, p []byte, off int64) (int, error) {
 	if off < 0 || off > s.a.Length-int64(len(p)) {
 		return 0, errs.New(errs.Corrupt, "overlay.read", "an artifact points outside of itself", errs.On(s.a.Bundle))
 	}
+	key := s.rangeKey(off, len(p))
+	if key != "" {
+		if b, ok := s.c.open.Get(key); ok {
+			return copy(p, b.([]byte)), nil
+		}
+	}
+	n, maps, err := s.read(ctx, p, off)
+	if key != "" && !maps && n == len(p) && err == nil {
+		s.c.open.Put(key, slices.Clone(p), int64(n))
+	}
+	return n, err
+}
+
+// read asks the store; maps tells that its objects could be mapped, so that the system keeps what is read of them.
+func (s artifactBytes) read(ctx context.Context, p []byte, off int64) (n int, maps bool, err error) {
 	if g, ok := s.b.store.(objstore.Getter); ok {
 		data, _, err := g.Get(ctx, s.a.Bundle, s.a.Offset+off, int64(len(p)))
 		if n := copy(p, data); err != nil || n == len(p) {
-			return n, err
+			return n, false, err
 		}
-		return len(data), io.EOF
+		return len(data), false, io.EOF
 	}
 	o, err := s.b.acquire(ctx, s.a.Bundle)
 	if err != nil {
-		return 0, err
+		return 0, false, err
 	}
 	defer s.b.release(o)
 	if s.a.Offset < 0 || s.a.Offset > o.object.Size()-s.a.Length {
-		return 0, errs.New(errs.Corrupt, "overlay.read", "the bundle is shorter than its artifacts", errs.On(s.a.Bundle))
+		return 0, false, errs.New(errs.Corrupt, "overlay.read", "the bundle is shorter than its artifacts", errs.On(s.a.Bundle))
 	}
-	return objstore.ReadAt(ctx, o.object, p, s.a.Offset+off)
+	_, maps = o.object.(objstore.Mapper)
+	n, err = objstore.ReadAt(ctx, o.object, p, s.a.Offset+off)
+	return n, maps, err
 }
 
 // Map maps bytes of the artifact; Unsupported when its store cannot.

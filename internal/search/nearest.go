@@ -88,6 +88,7 @@ type Nearest struct {
 	Index  string
 	Kind   string
 	Parts  int // artifacts searched
+	Hits   int // rows with a distance among the rows to fetch; of several vectors the fewest
 	Work   vector.Work
 }
 
@@ -114,7 +115,7 @@ func FindNearestEach(ctx context.Context, plan *lake.Plan, view *overlay.View, r
 	if !CanRank(view, r) || len(plan.Files) == 0 || len(queries) == 0 {
 		return nil, false, nil
 	}
-	x, parts, rest, err := bestIndex(ctx, plan, view, &r, func(p *overlay.Part) bool { return !r.Effort.Exact || p.Exact() })
+	x, parts, rest, err := bestIndex(ctx, plan, view, &r, func(p *overlay.Part) bool { return (!r.Effort.Exact || p.Exact()) && p.Takes(&queries[0]) })
 	if x == nil || err != nil {
 		return nil, false, err
 	}
@@ -146,6 +147,9 @@ func FindNearestEach(ctx context.Context, plan *lake.Plan, view *overlay.View, r
 	for i := range found {
 		if !found[i].ok || r.Full && len(found[i].hits) < r.K {
 			return nil, false, nil
+		}
+		if i == 0 || len(found[i].hits) < n.Hits {
+			n.Hits = len(found[i].hits)
 		}
 		hits, also = append(hits, found[i].hits...), append(also, found[i].also...)
 		n.Work.Add(found[i].work)
@@ -218,7 +222,7 @@ func FindWithin(ctx context.Context, plan *lake.Plan, view *overlay.View, r Near
 	if !CanRank(view, r) || len(plan.Files) == 0 {
 		return nil, false, nil
 	}
-	x, parts, rest, err := bestIndex(ctx, plan, view, &r, func(p *overlay.Part) bool { return p.Exact() })
+	x, parts, rest, err := bestIndex(ctx, plan, view, &r, func(p *overlay.Part) bool { return p.Exact() && p.Takes(&r.Query) })
 	if x == nil || err != nil {
 		return nil, false, err
 	}
@@ -424,6 +428,62 @@ func access(plan *lake.Plan, index string, hits, also []fileHit, rest []int) *Ac
 	}
 	return a
 }
+
+// Union is an access to the rows of several, and to those of further sets, by file of the plan; files that one of them scans are
+// scanned.
+func Union(plan *lake.Plan, of []*Access, sets ...[]*row.Bitmap) *Access {
+	out := &Access{}
+	scanned := make([]bool, len(plan.Files))
+	rows := make([]*row.Bitmap, len(plan.Files))
+	add := func(file int, set *row.Bitmap) {
+		if set.Len() == 0 {
+			return
+		}
+		if rows[file] == nil {
+			rows[file] = row.NewBitmap()
+		}
+		rows[file].Or(set)
+	}
+	for _, a := range of {
+		for _, i := range a.Scan {
+			scanned[i] = true
+		}
+		for _, f := range a.Fetch {
+			add(f.File, f.Rows)
+		}
+		for _, name := range a.Used {
+			if !slices.Contains(out.Used, name) {
+				out.Used = append(out.Used, name)
+			}
+		}
+	}
+	for _, s := range sets {
+		for i := range s {
+			add(i, s[i])
+		}
+	}
+	slices.Sort(out.Used)
+	for i := range plan.Files {
+		switch {
+		case scanned[i]:
+			out.Scan = append(out.Scan, i)
+		case rows[i] != nil:
+			out.Fetch = append(out.Fetch, lake.FileRows{File: i, Rows: rows[i]})
+			out.Rows += rows[i].Len()
+		default:
+			out.Pruned++
+		}
+	}
+	out.Covered = len(plan.Files) - len(out.Scan)
+	if len(out.Scan) > 0 {
+		out.Why = []Reason{{"no index covers the file", len(out.Scan)}}
+	}
+	return out
+}
+
+// FusedShare is the share of a table's rows that a fusion of rankings may name at most, for fetching them to be cheaper than a
+// scan.
+const FusedShare = 0.1
 
 // maxExact bounds the rows that indexes may be asked for, to know the rows of a filter; a scan of its columns is faster for
 // more.

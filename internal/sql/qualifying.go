@@ -30,7 +30,13 @@ type places struct {
 // qualifying asks the engine which rows of a table take part in the answer of FROM and WHERE, by the place of their file in
 // the plan; nil when it cannot be asked.
 func (r *resolver) qualifying(n node, s *source, sc *scope, plan *lake.Plan, column string) ([]*row.Bitmap, error) {
+	return r.qualifyingBy(n, s, sc, plan, column, "")
+}
+
+// qualifyingBy is qualifying with text behind FROM and WHERE.
+func (r *resolver) qualifyingBy(n node, s *source, sc *scope, plan *lake.Plan, column, more string) ([]*row.Bitmap, error) {
 	text, shift, ok := r.fromWhere(s, sc, column)
+	text += more
 	if !ok || r.q.restless(n["from_table"]) || r.q.restless(n["where_clause"]) || wholeRows(n["from_table"], s, false) || wholeRows(n["where_clause"], s, false) {
 		return nil, nil
 	}

@@ -167,12 +167,17 @@ func (r *resolver) queryNode(n node, with *ctes, outer *scope) error {
 				return err
 			}
 		}
-		if sql == "" && !outerJoin && prunable(n, s, sc) {
+		if sql == "" && prunable(n, s, sc) {
 			var err error
 			if sql, err = r.nearest(n, s, sc); err != nil {
 				return err
 			}
-			if sql == "" {
+			if sql == "" && !outerJoin {
+				if sql, err = r.fused(n, s, sc); err != nil {
+					return err
+				}
+			}
+			if sql == "" && !outerJoin {
 				if sql, err = r.within(n, s, sc); err != nil {
 					return err
 				}

@@ -1,6 +1,7 @@
 package vector
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"io"
@@ -76,6 +77,8 @@ type Builder struct {
 	kind      kindBuilder // of more rows
 	built     Kind        // what that is
 	err       error       // why there can be no index of these rows
+	odd       error       // why the rows since the last call of Took can be no part of it
+	sure      int         // of others, how many were there at that call
 }
 
 // kindBuilder builds one kind.
@@ -107,8 +110,12 @@ func NewBuilder(opts Options) (*Builder, error) {
 }
 
 // Add takes the vectors of rows from a position on, in the form in which a table holds them: a list of float32 each, the
-// bytes of a bit string, or the struct of a sparse vector (package declared). Positions ascend from call to call.
+// bytes of a bit string, or the struct of a sparse vector (package declared). Positions ascend from call to call. Rows that the
+// index cannot have are no error here: see Took and Fits.
 func (b *Builder) Add(ctx context.Context, first int64, column arrow.Array) error {
+	if b.err != nil || b.odd != nil {
+		return nil
+	}
 	if b.form != nil {
 		return b.addForm(ctx, first, column)
 	}
@@ -122,8 +129,6 @@ func (b *Builder) Add(ctx context.Context, first int64, column arrow.Array) erro
 	}
 	if first+int64(column.Len()) > math.MaxUint32 {
 		b.refuse(errs.New(errs.Unsupported, "vector.build", "more than 4,294,967,295 rows in one part of an index"))
-	}
-	if b.err != nil {
 		return nil
 	}
 	var positions []uint32
@@ -145,14 +150,13 @@ func (b *Builder) Add(ctx context.Context, first int64, column arrow.Array) erro
 		}
 		pos := uint32(first + int64(i))
 		if len(v) != b.dim || len(v) == 0 {
-			b.refuse(b.differs(len(v)))
+			b.odd = b.differs(len(v))
 			return nil
 		}
 		square := vec.Dot(v, v)
 		switch {
 		case values.NullN() > 0 && hasNull(values, from, to), !(square <= farthest):
-			if err := b.leave(pos); err != nil {
-				b.refuse(err)
+			if b.odd = b.leave(pos); b.odd != nil {
 				return nil
 			}
 			continue
@@ -239,8 +243,20 @@ func (b *Builder) check(err error) error {
 	return err
 }
 
+// Took tells why the rows added since its last call can be no part of the index: their vectors have another number of
+// dimensions than those before, or too many cannot be compared. nil: they are in it. The rows of later calls of Add may be in it
+// again; of those that cannot, some may have been taken, so searches are not to allow their positions.
+func (b *Builder) Took() error {
+	err := b.odd
+	if err != nil {
+		b.others = b.others[:b.sure]
+	}
+	b.odd, b.sure = nil, len(b.others)
+	return err
+}
+
 // Fits tells why the rows added cannot have such an index; nil when they can.
-func (b *Builder) Fits() error { return b.err }
+func (b *Builder) Fits() error { return cmp.Or(b.err, b.odd) }
 
 // head is the first section of an artifact.
 type head struct {
@@ -263,8 +279,8 @@ const (
 
 // Finish writes the artifact of the given number of rows.
 func (b *Builder) Finish(ctx context.Context, w io.Writer, rows int64) (Stats, error) {
-	if b.err != nil {
-		return Stats{}, b.err
+	if err := cmp.Or(b.err, b.odd); err != nil {
+		return Stats{}, err
 	}
 	h := head{Kind: b.opts.Kind, Metric: b.metric.String(), Dim: b.dim, Rows: rows, Vectors: b.stats.Vectors, Nulls: b.stats.Nulls, Zeros: b.stats.Zeros,
 		Longest: math.Sqrt(float64(b.longest))}

@@ -194,20 +194,23 @@ func (b *Builder) addForm(ctx context.Context, first int64, column arrow.Array) 
 	}
 	if first+int64(column.Len()) > math.MaxUint32 {
 		b.refuse(errs.New(errs.Unsupported, "vector.build", "more than 4,294,967,295 rows in one part of an index"))
+		return nil
 	}
 	if err := ctx.Err(); err != nil {
 		return errs.Wrap(errs.Canceled, "vector.build", err)
 	}
 	for i := range column.Len() {
-		if b.err != nil {
-			return nil
-		}
 		if column.IsNull(i) {
 			b.stats.Nulls++
 			continue
 		}
-		if err := b.form.add(b, uint32(first+int64(i)), i); err != nil {
+		switch err := b.form.add(b, uint32(first+int64(i)), i); {
+		case errs.Is(err, errs.Unsupported):
+			b.odd = err
+			return nil
+		case err != nil:
 			b.refuse(err)
+			return nil
 		}
 	}
 	return nil

@@ -112,6 +112,39 @@ func RowByRow(n Node) bool {
 	return false
 }
 
+// Equal tells whether two parts of a tree say the same, wherever they stand.
+func Equal(a, b any) bool {
+	switch a := a.(type) {
+	case Node:
+		b, ok := b.(Node)
+		if !ok || len(a) != len(b) {
+			return false
+		}
+		for key, x := range a {
+			if y, has := b[key]; key != "query_location" && (!has || !Equal(x, y)) {
+				return false
+			}
+		}
+		return true
+	case []any:
+		b, ok := b.([]any)
+		if !ok || len(a) != len(b) {
+			return false
+		}
+		for i := range a {
+			if !Equal(a[i], b[i]) {
+				return false
+			}
+		}
+		return true
+	}
+	switch b.(type) {
+	case Node, []any:
+		return false
+	}
+	return a == b
+}
+
 // Decode reads a tree.
 func Decode(text string) (Node, error) {
 	dec := json.NewDecoder(strings.NewReader(finite(text)))
