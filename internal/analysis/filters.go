@@ -87,6 +87,7 @@ var filters = []component{
 			language := a.word("language")
 			return stage{mapper: func() mapper { s, _ := stem.Snowball(language); return &stemming{stem: s} }}
 		}},
+	{name: "sorani_normalization", revision: 1, doc: "one form of each letter of Sorani Kurdish", bind: folds(always(fold.Sorani))},
 	{name: "stemmer", revision: 1, params: []param{word("language", "english", append([]string{"possessive_english"}, stem.Names()...))}, doc: "stems by the usual algorithm of a language",
 		bind: func(a *arguments) stage {
 			language := a.word("language")

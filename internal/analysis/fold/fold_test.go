@@ -30,7 +30,7 @@ func folds() []named {
 		{"ascii", fold.ASCII}, {"icu", fold.NewICU()}, {"nfc", fold.NewNormal(fold.NFC)}, {"nfd", fold.NewNormal(fold.NFD)},
 		{"nfkc", fold.NewNormal(fold.NFKC)}, {"nfkd", fold.NewNormal(fold.NFKD)}, {"casefolded", fold.NewNormal(fold.CaseFolded)},
 		{"width", fold.Width}, {"digits", fold.Digits}, {"german", fold.German}, {"arabic", fold.Arabic}, {"persian", fold.Persian},
-		{"scandinavian", fold.Scandinavian},
+		{"scandinavian", fold.Scandinavian}, {"sorani", fold.Sorani},
 	}
 }
 
@@ -118,10 +118,11 @@ func TestASCIIBlocks(t *testing.T) {
 	}
 }
 
-// TestTwiceIsOnce: folding what is folded changes nothing, for every character.
+// TestTwiceIsOnce: folding what is folded changes nothing, for every character. Not so where a letter becomes one that stands for
+// another: heh of Sorani, for one.
 func TestTwiceIsOnce(t *testing.T) {
 	for _, n := range folds() {
-		if n.name == "uppercase" || n.name == "irish" {
+		if n.name == "uppercase" || n.name == "irish" || n.name == "sorani" {
 			continue
 		}
 		var once, twice, word []byte

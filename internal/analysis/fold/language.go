@@ -1,6 +1,7 @@
 package fold
 
 import (
+	"unicode"
 	"unicode/utf8"
 
 	"golang.org/x/text/unicode/norm"
@@ -181,6 +182,47 @@ func Width(dst, word []byte) []byte {
 			r = fullKatakana[r-0xff65]
 		}
 		last = len(dst)
+		dst = utf8.AppendRune(dst, r)
+	}
+	return dst
+}
+
+// Sorani writes letters that have several codes in Sorani Kurdish texts by one of them, and leaves out vowel marks and
+// invisible characters. A heh at the end of a word, or before a zero-width non-joiner, is the vowel ae; a reh at the
+// beginning is a rolled one.
+func Sorani(dst, word []byte) []byte {
+	const heh, ae, rolled = 0x647, 0x6d5, 0x695
+	start := len(dst)
+	for i := 0; i < len(word); {
+		r, w := utf8.DecodeRune(word[i:])
+		if r == utf8.RuneError && w <= 1 {
+			dst = append(dst, word[i])
+			i++
+			continue
+		}
+		first := len(dst) == start
+		i += w
+		switch {
+		case r == 0x64a, r == 0x649: // yeh, alef maksura
+			r = 0x6cc
+		case r == 0x643: // kaf
+			r = 0x6a9
+		case r == 0x200c: // zero-width non-joiner
+			if n := len(dst); n-2 >= start {
+				if before, bw := utf8.DecodeLastRune(dst[start:]); before == heh {
+					dst = utf8.AppendRune(dst[:n-bw], ae)
+				}
+			}
+			continue
+		case r == heh && i == len(word), r == 0x629: // teh marbuta
+			r = ae
+		case r == 0x6be: // heh doachashmee
+			r = heh
+		case r == 0x631 && first, r == 0x692: // reh, reh with small v
+			r = rolled
+		case r == 0x640, r >= 0x64b && r <= 0x652, unicode.Is(unicode.Cf, r):
+			continue
+		}
 		dst = utf8.AppendRune(dst, r)
 	}
 	return dst
