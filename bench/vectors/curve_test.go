@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/overlakedb/overlake/bench/vectors/points"
 	"github.com/overlakedb/overlake/bench/vectors/worker"
@@ -86,13 +87,13 @@ func TestVerdicts(t *testing.T) {
 		{5, 0, least(1.4), 0, "pass"},
 		{5, 10, nil, 0.5, ""},
 	} {
-		r := newResults("", 1, 1)
+		r := newResults("", 1, 1, "")
 		r.compare("x", c.ours, "peer", c.theirs, "q/s", c.g)
 		if m := r.lines[0]; m.Ratio != c.ratio || m.Verdict != c.verdict {
 			t.Errorf("%v against %v, %v: %+v", c.ours, c.theirs, c.g, m)
 		}
 	}
-	r := newResults("", 1, 1)
+	r := newResults("", 1, 1, "")
 	r.differ("x", 94.5, "peer", 95, "%", -0.5)
 	r.differ("x", 94.4, "peer", 95, "%", -0.5)
 	if r.lines[0].Verdict != "pass" || r.lines[1].Verdict != "miss" {
@@ -103,7 +104,7 @@ func TestVerdicts(t *testing.T) {
 // TestPage: what is measured is on the page, losses too.
 func TestPage(t *testing.T) {
 	dir := t.TempDir()
-	r := newResults(filepath.Join(dir, "v.json"), 10, 1)
+	r := newResults(filepath.Join(dir, "v.json"), 10, 1, "")
 	r.begin("a-set", "search")
 	set := &points.Set{Name: "a-set", Dim: 1, Base: make([]float32, 4)}
 	for _, n := range []string{hnswlib, graphF32} {
@@ -118,7 +119,7 @@ func TestPage(t *testing.T) {
 		t.Fatal(err)
 	}
 	// Another run keeps what it does not measure itself.
-	again := newResults(r.out, 10, 1)
+	again := newResults(r.out, 20, 2, "^ivf|^hnsw")
 	if err := again.read(); err != nil {
 		t.Fatal(err)
 	}
@@ -134,6 +135,7 @@ func TestPage(t *testing.T) {
 	for _, want := range []string{
 		"0 passed, 1 missed", "- b-set: it was not there", "| a loss | 1.00 | hnswlib | 2.00 | q/s | 0.50 | >= 1.4 | miss |",
 		"| hnsw | 10000 | never | never |  | 0.9400 | 0.0 | 2.0 | 10 | 0 | 0 |",
+		"| a-set | search | " + time.Now().Format(time.DateOnly) + " | 10 | 1 | ", `| 20 | 2 | `, `| ^ivf\|^hnsw |`,
 		"| ef | 10 |", "| hnsw | 0.8000 | 0.9400 |", "| half | 1000, 1.0000 | 1000, 1.0000 |",
 	} {
 		if !strings.Contains(string(page), want) {
@@ -143,7 +145,7 @@ func TestPage(t *testing.T) {
 }
 
 func TestBeginDropsWhatWasThere(t *testing.T) {
-	r := newResults("", 1, 1)
+	r := newResults("", 1, 1, "")
 	for _, section := range []string{"search", "filters"} {
 		r.begin("a-set", section)
 		r.compare(section, 1, "peer", 2, "q/s", nil)
@@ -151,7 +153,7 @@ func TestBeginDropsWhatWasThere(t *testing.T) {
 		r.leave("something")
 	}
 	r.begin("a-set", "search")
-	if len(r.lines) != 1 || r.lines[0].Case != "filters" || len(r.Points) != 1 || len(r.Left) != 1 {
+	if len(r.lines) != 1 || r.lines[0].Case != "filters" || len(r.Points) != 1 || len(r.Left) != 1 || len(r.Runs) != 2 {
 		t.Errorf("%+v", r)
 	}
 }

@@ -100,7 +100,7 @@ func run(out string, add, quick bool, data, only, contenders string, queries, ro
 		return err
 	}
 	defer os.RemoveAll(b.cache)
-	b.results = newResults(out, queries, rounds)
+	b.results = newResults(out, queries, rounds, contenders)
 	if add {
 		if err := b.results.read(); err != nil {
 			return err

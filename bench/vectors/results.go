@@ -22,6 +22,16 @@ type place struct {
 	Section string `json:"section"`
 }
 
+// ran says how a place was measured.
+type ran struct {
+	place
+	When    string `json:"when"`
+	Queries int    `json:"queries"` // at most
+	Rounds  int    `json:"rounds"`
+	Load    string `json:"load"`           // of the machine, when it began
+	Some    string `json:"only,omitempty"` // the pattern of contenders, where not all took part
+}
+
 // left is something that was not measured.
 type left struct {
 	place
@@ -60,7 +70,8 @@ type results struct {
 	when    time.Time
 	queries int
 	rounds  int
-	here    place // where the run is
+	some    string // the pattern of contenders
+	here    place  // where the run is
 
 	lines []measurement
 	rest
@@ -71,13 +82,14 @@ type rest struct {
 	Points  []point                 `json:"points"`
 	Builds  []built                 `json:"builds"`
 	Left    []left                  `json:"left"`
+	Runs    []ran                   `json:"runs"`
 	Workers map[string]worker.Words `json:"workers"`
 	Kernels []cloops.Row            `json:"kernels"`
 }
 
-func newResults(out string, queries, rounds int) *results {
-	return &results{out: out, when: time.Now(), queries: queries, rounds: rounds, lines: []measurement{},
-		rest: rest{Points: []point{}, Builds: []built{}, Left: []left{}, Workers: map[string]worker.Words{}, Kernels: []cloops.Row{}}}
+func newResults(out string, queries, rounds int, some string) *results {
+	return &results{out: out, when: time.Now(), queries: queries, rounds: rounds, some: some, lines: []measurement{},
+		rest: rest{Points: []point{}, Builds: []built{}, Left: []left{}, Runs: []ran{}, Workers: map[string]worker.Words{}, Kernels: []cloops.Row{}}}
 }
 
 // beside is the name of the file for the rest.
@@ -110,6 +122,8 @@ func (r *results) begin(set, section string) {
 	r.Points = slices.DeleteFunc(r.Points, func(p point) bool { return p.place == r.here })
 	r.Builds = slices.DeleteFunc(r.Builds, func(b built) bool { return b.place == r.here })
 	r.Left = slices.DeleteFunc(r.Left, func(l left) bool { return l.place == r.here })
+	r.Runs = slices.DeleteFunc(r.Runs, func(x ran) bool { return x.place == r.here })
+	r.Runs = append(r.Runs, ran{r.here, r.when.Format(time.DateOnly), r.queries, r.rounds, load(), r.some})
 }
 
 // leave says that something is not measured here.
@@ -173,14 +187,18 @@ func (r *results) write() error {
 // page is the Markdown page.
 func (r *results) page() string {
 	var md strings.Builder
-	fmt.Fprintf(&md, "# Vectors\n\n%s, %s; load when written: %s. %d queries a set, the 10 nearest, one query after another on one thread; processor time, the fastest of %d interleaved rounds. "+
+	fmt.Fprintf(&md, "# Vectors\n\n%s. The 10 nearest, one query after another on one thread; processor time, the fastest of interleaved rounds. "+
 		"Graphs have M=%d and ef_construction=%d; all inverted files over a set have the same number of lists. A ratio is ours over the peer's, the gate says which way is good; in percent it is a difference. "+
 		"`never` is a recall that no effort measured reached. LanceDB is asked end to end, by its own interface and on threads of its own, all of which count: "+
-		"it is a peer only of our tables, which are asked by the interface for programs too. The floats of a row that only the last ranking reads are counted apart, since a table holds them anyway.\n\n", r.when.Format(time.DateOnly), processor(), load(), r.queries, r.rounds, links, pool)
+		"it is a peer only of our tables, which are asked by the interface for programs too. The floats of a row that only the last ranking reads are counted apart, since a table holds them anyway.\n\n", processor(), links, pool)
 	md.WriteString("Workers:\n\n")
 	for _, name := range slices.Sorted(maps.Keys(r.Workers)) {
 		line, _ := r.Workers[name].Line(name) // words came from a line
 		fmt.Fprintf(&md, "- %s\n", strings.TrimSpace(line))
+	}
+	md.WriteString("\nRuns:\n\n| set | section | on | queries | rounds | load | contenders |\n|---|---|---|---:|---:|---:|---|\n")
+	for _, x := range r.Runs {
+		fmt.Fprintf(&md, "| %s | %s | %s | %d | %d | %s | %s |\n", x.Set, x.Section, x.When, x.Queries, x.Rounds, x.Load, strings.ReplaceAll(x.Some, "|", "\\|"))
 	}
 	if len(r.Left) > 0 {
 		md.WriteString("\nNot measured:\n\n")
