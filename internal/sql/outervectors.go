@@ -40,11 +40,12 @@ func (r *resolver) outerVectors(col node, s *source, sc *scope, form vector.Form
 	if slices.ContainsFunc(sc.sources, has) || !slices.ContainsFunc(out.sources, has) || r.q.restless(out.node["from_table"]) {
 		return nil, nil
 	}
-	from, at, ok := r.outerFrom(s)
+	lo, hi, ok := lex.OuterFrom(r.tokens, r.token(tree.Location(s.node)))
 	if !ok {
 		return nil, nil
 	}
-	with, ok := r.asideWith(at, out, from)
+	from := r.text[lo:hi]
+	with, ok := r.asideWith(lo, out, from)
 	if !ok {
 		return nil, nil
 	}
@@ -97,117 +98,4 @@ func (r *resolver) outerVectors(col node, s *source, sc *scope, form vector.Form
 		return nil, canceled(err)
 	}
 	return v, nil
-}
-
-// outerFrom is the FROM clause of the query around the SELECT that reads a table, as far as it stands before that SELECT where
-// this is a part of it, and its place in the text.
-func (r *resolver) outerFrom(s *source) (text string, at int, ok bool) {
-	k := r.token(tree.Location(s.node))
-	if k < 0 {
-		return "", 0, false
-	}
-	open := r.around(k)
-	for open >= 0 && !(open+1 < len(r.tokens) && queryWord(r.tokens[open+1]) && !r.tokens[open+1].Is("(")) {
-		open = r.around(open) // brackets around tables
-	}
-	if open < 1 {
-		return "", 0, false
-	}
-	clause := r.clause(open - 1)
-	if clause < 0 {
-		return "", 0, false
-	}
-	if r.tokens[clause].Is("FROM") {
-		end := open
-		for end > clause+1 && (r.tokens[end-1].Is(",") || joinWord(r.tokens[end-1])) {
-			end--
-		}
-		if end == clause+1 || end == open {
-			return "", 0, false // in the condition of a join
-		}
-		return r.text[r.tokens[clause].Start:r.tokens[end-1].End], r.tokens[clause].Start, true
-	}
-	from := -1
-	if r.tokens[clause].Is("SELECT") {
-		for i := lex.Close(r.tokens, open) + 1; i > 0 && i < len(r.tokens); i++ {
-			t := r.tokens[i]
-			if t.Is("(") || t.Is("[") || t.Is("{") {
-				if i = lex.Close(r.tokens, i); i < 0 {
-					break
-				}
-				continue
-			}
-			if t.Is(")") || t.Is(";") || t.Is("UNION") || t.Is("INTERSECT") || t.Is("EXCEPT") {
-				break
-			}
-			if t.Is("FROM") && !r.tokens[i-1].Is("DISTINCT") && !r.tokens[i-1].Is(".") {
-				from = i
-				break
-			}
-		}
-	} else {
-		for from = r.clause(clause - 1); from >= 0 && !r.tokens[from].Is("FROM") && !r.tokens[from].Is("SELECT"); {
-			from = r.clause(from - 1)
-		}
-	}
-	if from < 0 || !r.tokens[from].Is("FROM") {
-		return "", 0, false
-	}
-	end := from + 1
-	for ; end < len(r.tokens); end++ {
-		t := r.tokens[end]
-		if t.Is("(") || t.Is("[") || t.Is("{") {
-			if end = lex.Close(r.tokens, end); end < 0 {
-				return "", 0, false
-			}
-			continue
-		}
-		if t.Is(")") || t.Is(";") || clauseWord(t) || t.Is("UNION") || t.Is("INTERSECT") || t.Is("EXCEPT") || t.Is("LIMIT") || t.Is("OFFSET") || t.Is("FETCH") || t.Is("WINDOW") {
-			break
-		}
-	}
-	return r.text[r.tokens[from].Start:r.tokens[end-1].End], r.tokens[from].Start, true
-}
-
-// around is the bracket that a word stands in; -1 for none.
-func (r *resolver) around(k int) int {
-	depth := 0
-	for k--; k >= 0; k-- {
-		switch t := r.tokens[k]; {
-		case t.Is(")") || t.Is("]") || t.Is("}"):
-			depth++
-		case t.Is("(") || t.Is("[") || t.Is("{"):
-			if depth == 0 {
-				return k
-			}
-			depth--
-		}
-	}
-	return -1
-}
-
-// clause is the word that begins the clause of a query that a word stands in, through brackets of expressions; -1 for none.
-func (r *resolver) clause(k int) int {
-	depth := 0
-	for ; k >= 0; k-- {
-		switch t := r.tokens[k]; {
-		case t.Is(")") || t.Is("]") || t.Is("}"):
-			depth++
-		case t.Is("(") || t.Is("[") || t.Is("{"):
-			depth = max(depth-1, 0)
-		case depth == 0 && clauseWord(t) && !(k > 0 && (r.tokens[k-1].Is(".") || t.Is("FROM") && r.tokens[k-1].Is("DISTINCT"))):
-			return k
-		}
-	}
-	return -1
-}
-
-// clauseWord tells the words that begin the clauses of a SELECT, up to ORDER.
-func clauseWord(t lex.Token) bool {
-	return t.Is("SELECT") || t.Is("FROM") || t.Is("WHERE") || t.Is("GROUP") || t.Is("HAVING") || t.Is("QUALIFY") || t.Is("ORDER")
-}
-
-// joinWord tells the words that stand between two tables of a FROM clause.
-func joinWord(t lex.Token) bool {
-	return t.Is("JOIN") || t.Is("INNER") || t.Is("LEFT") || t.Is("RIGHT") || t.Is("FULL") || t.Is("OUTER") || t.Is("CROSS") || t.Is("NATURAL") || t.Is("LATERAL")
 }

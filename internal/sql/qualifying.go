@@ -147,55 +147,8 @@ func integers(a arrow.Array) (out []int64, ok bool) {
 // fromWhere is the text of FROM and WHERE of the SELECT that reads a table, without a first condition that a column is not
 // NULL, and the offset that its places have lost.
 func (r *resolver) fromWhere(s *source, sc *scope, column string) (text string, shift int, ok bool) {
-	i := r.token(tree.Location(s.node))
-	if i < 0 {
-		return "", 0, false
-	}
-	from, depth := i, 0
-	for ; from >= 0; from-- {
-		t := r.tokens[from]
-		switch {
-		case t.Is(")") || t.Is("]"):
-			depth++
-		case t.Is("(") || t.Is("["):
-			depth-- // brackets around tables in FROM
-		case depth <= 0 && t.Is("FROM") && !(from > 0 && (r.tokens[from-1].Is(".") || r.tokens[from-1].Is("DISTINCT"))):
-			depth = 1 << 30
-		}
-		if depth == 1<<30 {
-			break
-		}
-	}
-	if from < 0 {
-		return "", 0, false
-	}
-	end, depth := from+1, 0
-	where := -1
-	for ; end < len(r.tokens); end++ {
-		t := r.tokens[end]
-		switch {
-		case t.Is("(") || t.Is("[") || t.Is("{"):
-			depth++
-			continue
-		case t.Is(")") || t.Is("]") || t.Is("}"):
-			depth--
-		}
-		if depth < 0 {
-			break
-		}
-		if depth > 0 || r.tokens[end-1].Is(".") {
-			continue
-		}
-		if t.Is("WHERE") && where < 0 {
-			where = end
-			continue
-		}
-		if t.Is(";") || t.Is("SELECT") || t.Is("GROUP") && !r.tokens[end-1].Is("WITHIN") || t.Is("HAVING") || t.Is("WINDOW") || t.Is("QUALIFY") || t.Is("ORDER") || t.Is("LIMIT") || t.Is("OFFSET") || t.Is("FETCH") ||
-			t.Is("UNION") || t.Is("INTERSECT") || t.Is("EXCEPT") {
-			break
-		}
-	}
-	if end <= i {
+	from, where, end, ok := lex.FromWhere(r.tokens, r.token(tree.Location(s.node)))
+	if !ok {
 		return "", 0, false
 	}
 	lo, hi := r.tokens[from].Start, r.tokens[end-1].End
@@ -216,25 +169,6 @@ func (r *resolver) fromWhere(s *source, sc *scope, column string) (text string, 
 		}
 	}
 	return text, lo, true
-}
-
-// with is the text of the WITH that the statement begins with, or nothing.
-func (r *resolver) with() string {
-	if len(r.tokens) == 0 || !r.tokens[0].Is("WITH") {
-		return ""
-	}
-	depth := 0
-	for _, t := range r.tokens {
-		switch {
-		case t.Is("("):
-			depth++
-		case t.Is(")"):
-			depth--
-		case depth == 0 && (t.Is("SELECT") || t.Is("FROM") || t.Is("VALUES") || t.Is("TABLE")):
-			return r.text[:t.Start]
-		}
-	}
-	return ""
 }
 
 // placed is a table with the places of its live rows in the files of a plan.

@@ -35,6 +35,7 @@ func FuzzWords(f *testing.F) {
 	for _, s := range []string{
 		"SELECT DISTINCT ON (a) CASE WHEN x THEN 1 END::vector(3), vector(2) '[1]', TRY_CAST(a AS vector(1)) FROM t AT (VERSION => 1) AS x(a)",
 		"VALUES (1, 'a'), (-2, [3]), (DEFAULT)", "FOR VERSION AS OF x y", "OPERATOR(a.<#>)", "a OVER w::vector(1) . ) FILTER (", "END ::vector(1)", "WITHIN GROUP () ::vector('2')",
+		"WITH w AS (SELECT 1) SELECT (SELECT t.id FROM t ORDER BY t.e <-> q.e LIMIT 1) FROM (q JOIN w), LATERAL (SELECT x FROM [y] WHERE z) WHERE a IN (SELECT b FROM c)",
 		"x::halfvec::sparsevec(2)::vector, TRY_CAST(B'10' AS bit(3)), bit(1) '', a::DOUBLE PRECISION[]::halfvec(2), CAST(x AS FLOAT[])::REAL[], B''", ":: bit ( 3 )", "AS vector)",
 	} {
 		f.Add(s)
@@ -57,6 +58,12 @@ func FuzzWords(f *testing.F) {
 			lex.Splice(s, lex.Travel(s, tokens, i))
 			lex.Splice(s, lex.MoveAlias(s, tokens, tokens[i].Start, i+1))
 			r.atClause(i, 1)
+			if lo, hi, ok := lex.OuterFrom(tokens, i); ok && !(0 <= lo && lo < hi && hi <= len(s)) {
+				t.Fatalf("the outer FROM of word %d of %q is %d to %d", i, s, lo, hi)
+			}
+			if from, where, end, ok := lex.FromWhere(tokens, i); ok && !(0 <= from && from <= i && i < end && end <= len(tokens) && where < end) {
+				t.Fatalf("FROM and WHERE of word %d of %q are %d, %d and %d", i, s, from, where, end)
+			}
 		}
 		if edits, err := castCells(s, fields, func(arrow.Field) (string, error) { return "NULL", nil }); err == nil {
 			lex.Splice(s, edits)

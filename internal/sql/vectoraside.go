@@ -147,7 +147,7 @@ func (q *statement) constantCall(n node) bool {
 // asideWith is the WITH that a query aside begins with: that of the statement, when what the text is taken from lies behind
 // it. ok is false when a name in the text would mean something else there, such as the name of a WITH further in.
 func (r *resolver) asideWith(at int, sc *scope, text string) (with string, ok bool) {
-	with = r.with()
+	with = r.text[:lex.With(r.tokens)]
 	known := r.top
 	if at < len(with) {
 		with = "" // what it is taken from is a part of it
