@@ -217,8 +217,8 @@ type Statistics struct {
 	terms    []map[string]counts
 	expanded map[string][]expansion
 
-	// located are the terms of each source, per field, so that a search need not look them up again. Sources whose types
-	// cannot be compared are not in it.
+	// located are the terms of each source, per field, so that a search need not look them up again. Sources that cannot be
+	// compared are not in it.
 	located map[posting.Source][]map[string]posting.Term
 }
 
@@ -283,7 +283,7 @@ func (p *Plan) Gather(ctx context.Context, s posting.Source) (*Statistics, error
 	if err := g.Wait(); err != nil {
 		return nil, err
 	}
-	if reflect.TypeOf(s).Comparable() {
+	if reflect.ValueOf(s).Comparable() {
 		st.located = map[posting.Source][]map[string]posting.Term{s: located}
 	}
 	return st, nil
