@@ -230,7 +230,7 @@ func (q *Query) begin(ctx context.Context, s Segment, o Options) (*run, error) {
 	if r.number == nil {
 		r.number = func(string, int64) (float64, bool) { return 0, false }
 	}
-	if reflect.TypeOf(s.Source).Comparable() {
+	if reflect.ValueOf(s.Source).Comparable() {
 		if located, ok := q.located[s.Source]; ok {
 			r.located = located
 			return r, nil

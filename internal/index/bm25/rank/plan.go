@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/overlakedb/overlake/internal/errs"
+	"github.com/overlakedb/overlake/internal/index/bm25"
 	"github.com/overlakedb/overlake/internal/index/bm25/automaton"
 	"github.com/overlakedb/overlake/internal/index/bm25/posting"
 	"github.com/overlakedb/overlake/internal/index/bm25/primitive"
@@ -169,14 +170,13 @@ func (p *Plan) Positions() bool { return p.exact }
 // only the postings of those terms gives the same answers.
 func (p *Plan) Keep() func(field int, term []byte) bool {
 	type matcher struct {
-		exact map[string]bool
+		exact bm25.TermIndex
 		all   []*automaton.Matcher
 	}
 	fields := make([]matcher, len(p.fields))
 	for i, terms := range p.terms {
-		fields[i].exact = make(map[string]bool, len(terms))
 		for _, t := range terms {
-			fields[i].exact[t] = true
+			fields[i].exact.Add(t)
 		}
 	}
 	for _, s := range p.sets {
@@ -187,7 +187,7 @@ func (p *Plan) Keep() func(field int, term []byte) bool {
 	}
 	return func(field int, term []byte) bool {
 		f := &fields[field]
-		if f.exact[string(term)] {
+		if f.exact.Find(term) >= 0 {
 			return true
 		}
 		for _, m := range f.all {
@@ -217,8 +217,8 @@ type Statistics struct {
 	terms    []map[string]counts
 	expanded map[string][]expansion
 
-	// located are the terms of each source, per field, so that a search need not look them up again. Sources whose types
-	// cannot be compared are not in it.
+	// located are the terms of each source, per field, so that a search need not look them up again. Sources that cannot be
+	// compared are not in it.
 	located map[posting.Source][]map[string]posting.Term
 }
 
@@ -283,7 +283,7 @@ func (p *Plan) Gather(ctx context.Context, s posting.Source) (*Statistics, error
 	if err := g.Wait(); err != nil {
 		return nil, err
 	}
-	if reflect.TypeOf(s).Comparable() {
+	if reflect.ValueOf(s).Comparable() {
 		st.located = map[posting.Source][]map[string]posting.Term{s: located}
 	}
 	return st, nil

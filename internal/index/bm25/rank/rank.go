@@ -7,6 +7,9 @@
 //	query := plan.Bind(stats)                 patterns become terms, terms get weights
 //	query.Search(ctx, segments, options)      the best rows of all segments, the number of rows, in one order
 //
+// Prepare is the first three over segments. Rows that no index covers are a Scan: it gathers and collects as a segment does,
+// so a query can run over both.
+//
 // Rules:
 //
 //	R1  Statistics are summed over all sources before anything is scored, and expansions are chosen over all of them. So a

@@ -281,7 +281,7 @@ func (r trees) tree(depth int) query.Node {
 // TestRandomTrees compares every form of query, over rows in 1, 3 and 8 sources, with the oracle: rows, scores to the last
 // bit, order, totals and explanations.
 func TestRandomTrees(t *testing.T) {
-	rounds := 25
+	rounds := 60
 	if testenv.Deep() {
 		rounds = 2000
 	}
