@@ -147,9 +147,12 @@ func (n *notes) worker(count *counting) textWorker {
 					continue
 				}
 				c.nextRow()
-				length := 0
+				length, terms := 0, 0
 				touched = touched[:0]
-				for s.Reset(count.a, text); s.Next(); length++ {
+				for s.Reset(count.a, text); s.Next(); terms++ {
+					if s.Increment > 0 { // what stands at the place of another term is no part of the length
+						length++
+					}
 					if t := c.term(s.Term); t >= 0 {
 						if freqs[t] == 0 {
 							touched = append(touched, t)
@@ -157,7 +160,7 @@ func (n *notes) worker(count *counting) textWorker {
 						freqs[t]++
 					}
 				}
-				c.endRow(length)
+				c.endRow(terms)
 				if len(touched) == 0 {
 					continue
 				}
@@ -320,7 +323,10 @@ func (s *scoring) worker() textWorker {
 					continue
 				}
 				length := 0
-				for stream.Reset(s.r.Analyzer, text); stream.Next(); length++ {
+				for stream.Reset(s.r.Analyzer, text); stream.Next(); {
+					if stream.Increment > 0 {
+						length++
+					}
 					if t := s.index.Find(stream.Term); t >= 0 {
 						w.term(t, 1)
 					}

@@ -349,11 +349,11 @@ func (k *counting) worker() textWorker {
 					continue
 				}
 				n.nextRow()
-				length := 0
-				for s.Reset(k.a, text); s.Next(); length++ {
+				terms := 0
+				for s.Reset(k.a, text); s.Next(); terms++ {
 					n.term(s.Term)
 				}
-				n.endRow(length)
+				n.endRow(terms)
 			}
 			return nil
 		},

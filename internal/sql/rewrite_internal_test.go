@@ -5,6 +5,7 @@ import (
 
 	"github.com/apache/arrow-go/v18/arrow"
 
+	"github.com/overlakedb/overlake/internal/sql/heading"
 	"github.com/overlakedb/overlake/internal/sql/lex"
 )
 
@@ -46,8 +47,8 @@ func FuzzWords(f *testing.F) {
 		if err != nil {
 			return
 		}
-		for _, r := range selectItems(tokens) {
-			rewritten(tokens[r[0]:r[1]])
+		for _, r := range heading.Items(tokens) {
+			heading.Rewritten(tokens[r[0]:r[1]])
 		}
 		r := &resolver{text: s, tokens: tokens}
 		q := &statement{}

@@ -16,6 +16,9 @@ import (
 // Words of texts, the first ones far more often than the last.
 var textWords = strings.Fields("the of a lake index table running runs ran café CAFÉ naïve search 3.14 x-ray don't dogs dog's 中文 rows 😀 zyzzyva Ωmega commits committed querying")
 
+// gramsAnalyzer makes several terms at one place.
+const gramsAnalyzer = "tokenizer=whitespace, filters=lowercase|edge_ngram(1, 3)"
+
 // someText is a text of some words, now and then empty, of stop words alone, or NULL.
 func someText(rng *rand.Rand) string {
 	switch rng.IntN(14) {
@@ -63,6 +66,7 @@ func TestTextsByIndexAreThoseOfAScan(t *testing.T) {
 		define := func() {
 			w.do("CREATE INDEX ON d USING bm25 (body) WITH (positions = false)")
 			w.do("CREATE INDEX tb ON d USING bm25 (title, body) WITH (analyzer = 'english', k1 = 0.9)")
+			w.do("CREATE INDEX dg ON d USING bm25 (body) WITH (analyzer = '" + gramsAnalyzer + "')")
 			w.do("CREATE INDEX ON d (n)")
 		}
 		for range 1 + rng.IntN(4) {
@@ -114,7 +118,7 @@ func textStatement(rng *rand.Rand) string {
 		words[i] = someWord(rng)
 	}
 	args := column + ", '" + strings.ReplaceAll(strings.Join(words, " "), "'", "''") + "'" +
-		pick("", "", ", analyzer => 'english'", ", analyzer => 'english', operator => 'and'", ", operator => 'and'", ", k1 => 0.9, analyzer => 'english'", ", b => 0")
+		pick("", "", ", analyzer => 'english'", ", analyzer => 'english', operator => 'and'", ", operator => 'and'", ", k1 => 0.9, analyzer => 'english'", ", b => 0", ", analyzer => '"+gramsAnalyzer+"'")
 	score, match := "bm25("+args+")", "match("+args+")"
 	other := "match(" + pick("body", "title") + ", '" + strings.ReplaceAll(someWord(rng), "'", "''") + "'" + pick("", ", analyzer => 'english'") + ")"
 	where := pick("", " WHERE "+match, " WHERE "+match, " WHERE "+match+" AND n < 5", " WHERE n IN (1, 4, 7)", " WHERE "+match+" AND k = 'k1'", " WHERE "+match+" AND "+other, " WHERE "+other,

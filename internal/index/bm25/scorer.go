@@ -55,7 +55,10 @@ func (s *Scorer) count(text string, st *State) (length int) {
 	}
 	st.freqs = st.freqs[:len(s.q.Terms)]
 	clear(st.freqs)
-	for st.stream.Reset(s.a, text); st.stream.Next(); length++ {
+	for st.stream.Reset(s.a, text); st.stream.Next(); {
+		if st.stream.Increment > 0 { // what stands at the place of another term is no part of the length
+			length++
+		}
 		if i := s.index.Find(st.stream.Term); i >= 0 {
 			st.freqs[i]++
 		}

@@ -34,16 +34,13 @@ func (l *lowering) analyze(a *analysis.Analyzer, text string) (graph, error) {
 		if err := l.count(1); err != nil {
 			return nil, err
 		}
-		g = append(g, graphToken{string(l.stream.Term), l.stream.Position, positionLength(&l.stream.Token)})
+		g = append(g, graphToken{string(l.stream.Term), l.stream.Position, l.stream.PositionLength})
 	}
 	for i := len(g) - 1; i >= 0; i-- {
 		g[i].at -= g[0].at
 	}
 	return g, nil
 }
-
-// positionLength is how many positions a token covers. No analyzer of package analysis makes one that covers more than one.
-func positionLength(*analysis.Token) int { return 1 }
 
 // branches reports whether a token covers more than one position.
 func (g graph) branches() bool {
