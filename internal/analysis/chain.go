@@ -37,10 +37,17 @@ type mapper interface {
 	apply(t *token) (keep bool)
 }
 
+// pure is the mark of mappers for which what becomes of a token that is not protected depends on its term alone.
+type pure interface{ pure() }
+
 // mapping applies mappers in a row. What they drop, and what they leave empty, leaves a gap in the positions.
 type mapping struct {
 	in      source
 	mappers []mapper
+
+	// remember says that what becomes of a term depends on nothing but the term, and is worth to be remembered.
+	remember bool
+	memo     termMemo
 }
 
 func (m *mapping) reset(text string) {
@@ -52,18 +59,46 @@ func (m *mapping) reset(text string) {
 
 func (m *mapping) next(t *token) bool {
 	gap := 0
-next:
 	for m.in.next(t) {
-		for _, f := range m.mappers {
-			if !f.apply(t) || len(t.term) == 0 {
-				gap += t.inc
-				continue next
-			}
+		if m.apply(t) {
+			t.inc += gap
+			return true
 		}
-		t.inc += gap
-		return true
+		gap += t.inc
 	}
 	return false
+}
+
+// apply changes a token and reports whether it stays.
+func (m *mapping) apply(t *token) bool {
+	if !m.remember || t.keyword {
+		return m.applyEach(t)
+	}
+	slot := m.memo.slot(t.term)
+	if slot == nil {
+		return m.applyEach(t)
+	}
+	if slot.is(t.term) {
+		if slot.dropped {
+			return false
+		}
+		t.term, t.keyword = append(t.term[:0], slot.to[:slot.toLen]...), slot.keyword
+		return true
+	}
+	// The slot of the word is taken now, because the mappers write over it; until it is complete it is nobody's.
+	slot.take(t.term)
+	keep := m.applyEach(t)
+	slot.complete(t, !keep)
+	return keep
+}
+
+func (m *mapping) applyEach(t *token) bool {
+	for _, f := range m.mappers {
+		if !f.apply(t) || len(t.term) == 0 {
+			return false
+		}
+	}
+	return true
 }
 
 // stage is a tokenizer or a filter with its parameters bound: it makes the parts of a chain. One of the three is set.
@@ -92,6 +127,9 @@ func makeChain(stages []stage) source {
 		default:
 			last = &mapping{in: chain, mappers: []mapper{s.mapper()}}
 			chain = last
+		}
+		if last != nil {
+			last.remember = len(last.mappers) > 1 && !slices.ContainsFunc(last.mappers, func(m mapper) bool { _, ok := m.(pure); return !ok })
 		}
 	}
 	return chain

@@ -15,6 +15,7 @@ var named = []struct{ name, definition string }{
 	{"finnish", "tokenizer=standard, filters=lowercase|stop(finnish)|stemmer(finnish)"},
 	{"french", "tokenizer=standard, filters=elision(french)|lowercase|stop(french)|stemmer(light_french)"},
 	{"german", "tokenizer=standard, filters=lowercase|stop(german)|german_normalization|stemmer(light_german)"},
+	{"hindi", "tokenizer=standard, filters=lowercase|decimal_digit|indic_normalization|hindi_normalization|stop(hindi)|stemmer(hindi)"},
 	{"hungarian", "tokenizer=standard, filters=lowercase|stop(hungarian)|stemmer(hungarian)"},
 	{"indonesian", "tokenizer=standard, filters=lowercase|stop(indonesian)|stemmer(indonesian)"},
 	{"irish", "tokenizer=standard, filters=stop([h, n, t], ignore_case=true)|elision(irish)|lowercase(irish)|stop(irish)|stemmer(irish)"},

@@ -10,10 +10,11 @@ import (
 	"github.com/overlakedb/overlake/internal/analysis/stem"
 )
 
-// stateless is what mappers are made of that remember nothing between tokens.
+// stateless is what mappers are made of that remember nothing between tokens and look at nothing but the term.
 type stateless struct{}
 
 func (stateless) reset() {}
+func (stateless) pure()  {}
 
 // folding replaces the term by a fold of it.
 type folding struct {

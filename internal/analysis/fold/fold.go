@@ -9,7 +9,7 @@
 //	ASCII                         é to e, ß to ss, ½ stays: the table of Lucene's ASCIIFoldingFilter
 //	Normal, ICU                   normal forms of Unicode, with case folding, and without marks
 //	Width, Digits                 full width to ASCII, half-width Katakana to full width; decimal digits of any script to 0–9
-//	German, Arabic, Persian, Scandinavian, Sorani   what Lucene's normalization filters of these names do
+//	German, Arabic, Persian, Scandinavian, Sorani, Hindi, Indic   what Lucene's normalization filters of these names do
 //
 // F1  The fold of a word never changes while the fingerprints of the analyzers stay: the unit tests hold a checksum over
 // every Unicode character for each.

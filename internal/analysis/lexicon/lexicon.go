@@ -12,7 +12,6 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/blevesearch/bleve/v2/analysis"
 	"github.com/blevesearch/bleve/v2/analysis/lang/ar"
 	"github.com/blevesearch/bleve/v2/analysis/lang/bg"
 	"github.com/blevesearch/bleve/v2/analysis/lang/ca"
@@ -50,19 +49,18 @@ type language struct {
 	stop, articles func() []string
 }
 
-// list reads a list that has one word a line and comments behind # or |.
+// list reads a list of words with comments behind # or |.
 func list(text []byte) func() []string {
 	return sync.OnceValue(func() []string {
-		words := analysis.NewTokenMap()
-		if err := words.LoadBytes(text); err != nil {
-			return nil // reading memory does not fail; the test counts the words
-		}
-		out := make([]string, 0, len(words))
-		for w := range words {
-			out = append(out, w)
+		var out []string
+		for line := range strings.Lines(string(text)) {
+			if comment := strings.IndexAny(line, "#|"); comment >= 0 {
+				line = line[:comment]
+			}
+			out = append(out, strings.Fields(line)...)
 		}
 		slices.Sort(out)
-		return out
+		return slices.Compact(out)
 	})
 }
 

@@ -8,7 +8,7 @@
 //	light_*      J. Savoy's, which take off plurals and genders only ("Light Stemming Approaches for the French, Portuguese,
 //	             German and Hungarian Languages", 2006; "Report on CLEF-2001 Experiments")
 //	arabic       light10 of L. Larkey, L. Ballesteros and M. Connell
-//	bulgarian, czech, indonesian, sorani   as Lucene has them; their sources stand at the code
+//	bulgarian, czech, hindi, indonesian, sorani   as Lucene has them; their sources stand at the code
 //
 // T1  A stem never changes while the fingerprints of the analyzers stay: the tests hold a checksum of each over a list of words.
 //
@@ -54,7 +54,7 @@ var snowball = map[string]func(*snowballstem.Env) bool{
 
 // byRunes holds the algorithms of ours, which shorten a word in place. Those of Savoy count characters.
 var byRunes = map[string]func([]rune) []rune{
-	"arabic": lightArabic, "bulgarian": bulgarian, "czech": czech, "indonesian": indonesian, "sorani": sorani, "light_french": lightFrench, "light_german": lightGerman, "light_italian": lightItalian,
+	"arabic": lightArabic, "bulgarian": bulgarian, "czech": czech, "hindi": hindi, "indonesian": indonesian, "sorani": sorani, "light_french": lightFrench, "light_german": lightGerman, "light_italian": lightItalian,
 	"light_portuguese": lightPortuguese, "light_spanish": lightSpanish, "minimal_french": minimalFrench,
 }
 
