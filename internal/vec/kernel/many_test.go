@@ -289,6 +289,22 @@ func BenchmarkHadamard(b *testing.B) {
 	})
 }
 
+// BenchmarkEstimate: one row in a hundred is below the bound.
+func BenchmarkEstimate(b *testing.B) {
+	benchmark(b, []int{kernel.BlockRows}, func(b *testing.B, n int) {
+		r := random(3)
+		sums, scales, adds, out := make([]uint32, n), make([]float32, n), make([]float32, n), make([]float32, n)
+		numbers(r, scales, false)
+		for i := range sums {
+			sums[i], adds[i] = r.Uint32N(1000), r.Float32()
+		}
+		for b.Loop() {
+			kernel.Estimate(sums, scales, adds, kernel.Affine{A: 1e-6}, 0.01, out)
+		}
+		perVector(b, n)
+	})
+}
+
 // BenchmarkSelect: of 4,096 values one in a hundred, or in two, is found.
 func BenchmarkSelect(b *testing.B) {
 	for _, bound := range []float32{0.01, 0.5} {
