@@ -1,6 +1,7 @@
 package sql
 
 import (
+	"fmt"
 	"strconv"
 	"strings"
 
@@ -16,9 +17,58 @@ import (
 const longList = 256
 
 type standIn struct {
-	text   string // as it stands for the list's tail
+	text   string // as it stands for the list's tail, or for a text
 	tail   string
-	values []predicate.Value // all of the list, the first too
+	values []predicate.Value // all of the list, the first too; nil for a text
+}
+
+// longText is the length in bytes from which on a constant text is taken out of the statement before it is parsed. Vectors are
+// written so, and statements that differ in theirs alone have one syntax tree, which is kept.
+const longText = 64
+
+// mostTexts bounds them: a statement with more, such as one that inserts rows, is not asked again.
+const mostTexts = 16
+
+// cutTexts takes the long constant texts out of a text.
+func (q *statement) cutTexts(w *rewriting) error {
+	if len(w.text) < longText {
+		return nil
+	}
+	tokens, err := lex.Tokens(w.text)
+	if err != nil {
+		return err
+	}
+	var long []lex.Token
+	for i, t := range tokens {
+		// Where a value is meant, and no name.
+		if t.Kind != lex.String || t.Text[0] != '\'' || len(t.Text) < longText || i == 0 || tokens[i-1].Kind != lex.Op && !tokens[i-1].Is("(") && !tokens[i-1].Is(",") && !tokens[i-1].Is("[") ||
+			i+1 < len(tokens) && tokens[i+1].Kind == lex.String {
+			continue
+		}
+		long = append(long, t)
+	}
+	const stem = "71000000000000000"
+	if len(long) > mostTexts || strings.Contains(w.text, stem) {
+		return nil
+	}
+	var edits []lex.Edit
+	for i, t := range long {
+		in := fmt.Sprintf("'%s%02d'", stem, i)
+		edits = append(edits, lex.Edit{Start: t.Start, End: t.End, New: in})
+		q.lists = append(q.lists, standIn{text: in, tail: t.Text})
+	}
+	w.splice(edits)
+	return nil
+}
+
+// whole is the text that a constant stands for: itself, or one that was taken out.
+func (q *statement) whole(s string) string {
+	for i := range q.lists {
+		if l := &q.lists[i]; l.values == nil && len(s) == len(l.text)-2 && l.text[1:len(l.text)-1] == s {
+			return lex.Token{Kind: lex.String, Text: l.tail}.Value()
+		}
+	}
+	return s
 }
 
 // cutLists takes the long lists out of a text.
@@ -97,6 +147,9 @@ func constants(tokens []lex.Token, i int) (values []predicate.Value, end int) {
 // list is the list that a constant stands for.
 func (q *statement) list(v predicate.Value) ([]predicate.Value, bool) {
 	for i := range q.lists {
+		if q.lists[i].values == nil {
+			continue
+		}
 		switch v := v.(type) {
 		case int64:
 			if q.lists[i].text == strconv.FormatInt(v, 10) {

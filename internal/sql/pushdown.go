@@ -386,7 +386,7 @@ func (q *statement) constant(n node) predicate.Value {
 		switch id := tree.Str(typ, "id"); id {
 		case "VARCHAR":
 			s, _ := v["value"].(string)
-			return s
+			return q.whole(s)
 		case "BOOLEAN":
 			b, ok := v["value"].(bool)
 			if !ok {

@@ -85,7 +85,7 @@ func (w *rewriting) own(err error) error {
 func (q *statement) rewrite(w *rewriting) (*rewriting, error) {
 	// Search functions may write an argument twice, and take SQL in strings: so what DuckDB cannot read is replaced
 	// before and after them, and parameters have their numbers before.
-	for _, step := range []func(*rewriting) error{q.cutLists, q.dialect, q.name, q.expand, q.dialect, q.casts} {
+	for _, step := range []func(*rewriting) error{q.cutLists, q.dialect, q.name, q.expand, q.dialect, q.casts, q.cutTexts} {
 		if err := step(w); err != nil {
 			return nil, w.own(err)
 		}
