@@ -8,6 +8,7 @@ import (
 	"github.com/apache/arrow-go/v18/arrow/array"
 
 	"github.com/overlakedb/overlake/internal/index/vector"
+	"github.com/overlakedb/overlake/internal/sql/condition"
 	"github.com/overlakedb/overlake/internal/sql/lex"
 	"github.com/overlakedb/overlake/internal/sql/nearest"
 	"github.com/overlakedb/overlake/internal/sql/tree"
@@ -56,7 +57,7 @@ func (r *resolver) outerVectors(col node, s *source, sc *scope, form vector.Form
 			continue
 		}
 		if e, _ := pushdown(r.q, tree.Child(out.node, "where_clause"), o, out, true); e != nil {
-			if text := predicateSQL(e, o.name); text != "" {
+			if text := condition.Text(e, o.name); text != "" {
 				where += " AND " + text
 			}
 		}

@@ -12,6 +12,7 @@ import (
 	"github.com/overlakedb/overlake/internal/lake"
 	"github.com/overlakedb/overlake/internal/sql/cast"
 	"github.com/overlakedb/overlake/internal/sql/coltype"
+	"github.com/overlakedb/overlake/internal/sql/guard"
 	"github.com/overlakedb/overlake/internal/sql/lex"
 	"github.com/overlakedb/overlake/internal/sql/macro"
 )
@@ -118,7 +119,7 @@ func (q *statement) rewrite(w *rewriting) (*rewriting, error) {
 
 // parse gives the syntax tree of a SELECT whose functions are all for statements of users.
 func (q *statement) parse(text string) (node, error) {
-	return q.s.env.trees.Of(text, func() (string, error) { return q.s.env.engine.Parse(q.ctx, text) }, func(root node) error { return guard(root, text) })
+	return q.s.env.trees.Of(text, func() (string, error) { return q.s.env.engine.Parse(q.ctx, text) }, func(root node) error { return guard.Check(root, text, macro.EffortFunction) })
 }
 
 // expand replaces the search functions of a text until none is left.

@@ -1,13 +1,14 @@
-package sql
+// Package guard answers: which functions may a statement of a user call?
+package guard
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/overlakedb/overlake/internal/errs"
 	"github.com/overlakedb/overlake/internal/sql/cast"
 	"github.com/overlakedb/overlake/internal/sql/coltype"
 	"github.com/overlakedb/overlake/internal/sql/lex"
-	"github.com/overlakedb/overlake/internal/sql/macro"
 	"github.com/overlakedb/overlake/internal/sql/tree"
 )
 
@@ -17,7 +18,7 @@ var tableFunctions = map[string]bool{"range": true, "generate_series": true, "un
 	"pg_timezone_names": true, "icu_calendar_names": true, "duckdb_functions": true, "duckdb_types": true, "duckdb_keywords": true}
 
 // castFunctions are the functions of ours that casts of users become, and what INSERT puts around a query.
-var castFunctions = map[string]bool{coltype.FloatsFunction: true, coltype.BitsFunction: true, macro.EffortFunction: true}
+var castFunctions = map[string]bool{coltype.FloatsFunction: true, coltype.BitsFunction: true}
 
 func init() {
 	for typ := range cast.Types {
@@ -25,17 +26,17 @@ func init() {
 	}
 }
 
-// guard refuses functions that are not for statements of users. It runs before any of ours are put in, but for those that
-// casts become.
-func guard(v any, text string) error {
+// Check refuses, in a tree, functions that are not for statements of users. It runs before any of ours are put in, but for those that
+// casts become, and those named.
+func Check(v any, text string, own ...string) error {
 	switch v := v.(type) {
 	case []any:
 		for _, c := range v {
-			if err := guard(c, text); err != nil {
+			if err := Check(c, text, own...); err != nil {
 				return err
 			}
 		}
-	case node:
+	case tree.Node:
 		if tree.Str(v, "type") == "TABLE_FUNCTION" {
 			f := tree.Child(v, "function")
 			if name := strings.ToLower(tree.Str(f, "function_name")); !tableFunctions[name] {
@@ -45,14 +46,14 @@ func guard(v any, text string) error {
 			switch name := strings.ToLower(tree.Str(v, "function_name")); {
 			case name == "current_setting":
 				return refused(v, text, name, errs.Hint("SHOW name tells a setting"))
-			case strings.HasPrefix(name, "overlake_") && !castFunctions[name]:
+			case strings.HasPrefix(name, "overlake_") && !castFunctions[name] && !slices.Contains(own, name):
 				return refused(v, text, name)
 			}
 		}
 		for _, c := range v {
 			switch c.(type) {
-			case node, []any:
-				if err := guard(c, text); err != nil {
+			case tree.Node, []any:
+				if err := Check(c, text, own...); err != nil {
 					return err
 				}
 			}
@@ -61,7 +62,7 @@ func guard(v any, text string) error {
 	return nil
 }
 
-func refused(n node, text, name string, hint ...errs.Option) error {
+func refused(n tree.Node, text, name string, hint ...errs.Option) error {
 	at := max(tree.Location(n), 0)
 	return errs.Wrap(errs.Denied, "sql.guard", lex.At(text, at, "the function "+name+" may not be used in a statement"), hint...)
 }
