@@ -9,6 +9,7 @@ import (
 	"github.com/overlakedb/overlake/internal/analysis"
 	"github.com/overlakedb/overlake/internal/errs"
 	"github.com/overlakedb/overlake/internal/index/bm25"
+	"github.com/overlakedb/overlake/internal/index/bm25/best"
 	"github.com/overlakedb/overlake/internal/index/bm25/similarity"
 	"github.com/overlakedb/overlake/internal/row"
 )
@@ -195,13 +196,13 @@ type scoring struct {
 	queries [][]int // that have a term
 
 	mu   sync.Mutex
-	best []top
+	best []*best.Rows
 }
 
 func newScoring(r *FlatRequest, index *bm25.TermIndex, st bm25.Stats) *scoring {
-	s := &scoring{r: r, index: index, queries: make([][]int, index.Len()), best: make([]top, len(r.Queries))}
+	s := &scoring{r: r, index: index, queries: make([][]int, index.Len()), best: make([]*best.Rows, len(r.Queries))}
 	for i, q := range r.Queries {
-		s.best[i].k = r.K
+		s.best[i] = best.New(r.K)
 		s.scorers = append(s.scorers, bm25.NewScorer(r.Analyzer, q, st, r.Params))
 		numbers := make([]int, len(q.Terms))
 		for j, t := range q.Terms {
@@ -222,13 +223,13 @@ type rowScorer struct {
 	stamp   []uint32
 	now     uint32
 	mine    []int32 // the frequencies of one query's terms
-	best    []top
+	best    []*best.Rows
 }
 
 func (s *scoring) scorer() *rowScorer {
-	w := &rowScorer{s: s, freqs: make([]int32, s.index.Len()), stamp: make([]uint32, len(s.scorers)), best: make([]top, len(s.scorers))}
+	w := &rowScorer{s: s, freqs: make([]int32, s.index.Len()), stamp: make([]uint32, len(s.scorers)), best: make([]*best.Rows, len(s.scorers))}
 	for i := range w.best {
-		w.best[i].k = s.r.K
+		w.best[i] = best.New(s.r.K)
 	}
 	return w
 }
@@ -269,8 +270,8 @@ func (w *rowScorer) row(file int, pos int64, length byte) {
 			continue
 		}
 		h := row.Hit{Addr: row.Addr{File: uint32(file), Pos: pos}, Score: scorer.Of(w.mine, length)}
-		if w.best[q].admits(h) && !w.s.r.Deletes.Contains(h.Addr) {
-			w.best[q].push(h)
+		if w.best[q].Admits(h) && !w.s.r.Deletes.Contains(h.Addr) {
+			w.best[q].Add(h)
 		}
 	}
 	for _, t := range w.touched {
@@ -303,11 +304,7 @@ func (w *rowScorer) finish() {
 	w.s.mu.Lock()
 	defer w.s.mu.Unlock()
 	for q := range w.best {
-		for _, h := range w.best[q].hits {
-			if w.s.best[q].admits(h) {
-				w.s.best[q].push(h)
-			}
-		}
+		w.s.best[q].Merge(w.best[q])
 	}
 }
 
@@ -343,8 +340,7 @@ func (s *scoring) worker() textWorker {
 func (s *scoring) hits() []row.Hits {
 	out := make([]row.Hits, len(s.best))
 	for i := range s.best {
-		out[i] = s.best[i].hits
-		out[i].SortDescending()
+		out[i] = s.best[i].Hits()
 	}
 	return out
 }

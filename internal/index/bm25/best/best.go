@@ -45,7 +45,16 @@ func (b *Rows) Bound(part uint32) float32 {
 
 // Offer gives a row to the list.
 func (b *Rows) Offer(part, at uint32, score float32) {
-	h := row.Hit{Addr: row.Addr{File: part, Pos: int64(at)}, Score: score}
+	b.Add(row.Hit{Addr: row.Addr{File: part, Pos: int64(at)}, Score: score})
+}
+
+// Admits tells whether a hit would be kept now.
+func (b *Rows) Admits(h row.Hit) bool {
+	return len(b.heap) < b.k || b.k > 0 && row.Better(h, b.heap[0])
+}
+
+// Add gives a hit to the list.
+func (b *Rows) Add(h row.Hit) {
 	switch {
 	case len(b.heap) < b.k:
 		b.heap = append(b.heap, h)
@@ -82,7 +91,7 @@ func (b *Rows) down(i int) {
 // Merge offers the rows of another list.
 func (b *Rows) Merge(o *Rows) {
 	for _, h := range o.heap {
-		b.Offer(h.File, uint32(h.Pos), h.Score)
+		b.Add(h)
 	}
 }
 
