@@ -2,6 +2,7 @@ package sql
 
 import (
 	"slices"
+	"strings"
 
 	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/arrow-go/v18/arrow/array"
@@ -21,8 +22,8 @@ import (
 
 // plainType tells whether the engine gives the values of a column in the form in which they are fetched.
 func plainType(f arrow.Field) bool {
-	if _, is := declared.Of(f); is {
-		return false
+	if d, is := declared.Of(f); is {
+		return d.Name == "vector"
 	}
 	switch t := f.Type.(type) {
 	case *arrow.BooleanType, *arrow.Int32Type, *arrow.Int64Type, *arrow.Float32Type, *arrow.Float64Type, *arrow.StringType, *arrow.Date32Type:
@@ -31,6 +32,38 @@ func plainType(f arrow.Field) bool {
 		return t.Unit == arrow.Microsecond && t.TimeZone == ""
 	}
 	return false
+}
+
+// plainField is a column of the answer as the engine gives it.
+func plainField(name string, f arrow.Field) arrow.Field {
+	out := arrow.Field{Name: name, Type: f.Type, Nullable: true}
+	if d, is := declared.Of(f); is {
+		out.Type, out.Metadata = arrow.ListOf(arrow.PrimitiveTypes.Float32), arrow.NewMetadata([]string{declared.Key}, []string{d.Name})
+	}
+	return out
+}
+
+// plainArray is an array under the type of its field, which may name its elements otherwise.
+func plainArray(a arrow.Array, f arrow.Field) arrow.Array {
+	if f.Type.ID() != arrow.LIST {
+		return a
+	}
+	defer a.Release()
+	d := a.Data()
+	data := array.NewData(f.Type, d.Len(), d.Buffers(), d.Children(), d.NullN(), d.Offset())
+	defer data.Release()
+	return array.MakeFromData(data)
+}
+
+// everyColumn tells whether an item of a select list is the columns of a table as they are.
+func everyColumn(star node, s *source) bool {
+	for _, key := range []string{"exclude_list", "qualified_exclude_list", "replace_list", "rename_list"} {
+		if len(tree.List(star, key)) > 0 {
+			return false
+		}
+	}
+	relation := tree.Str(star, "relation_name")
+	return star["columns"] != true && star["expr"] == nil && tree.Str(star, "alias") == "" && (relation == "" || strings.EqualFold(relation, s.name)) && len(tree.List(s.node, "column_name_alias")) == 0
 }
 
 // directly answers the statement, if it is as plain as that; otherwise it leaves it to the engine.
@@ -45,6 +78,19 @@ func (r *resolver) directly(n node, s *source, sc *scope, plan *lake.Plan, nq *n
 	for _, item := range tree.List(n, "select_list") {
 		x, _ := item.(node)
 		heading := tree.Str(x, "alias")
+		if tree.Str(x, "class") == "STAR" {
+			if !everyColumn(x, s) {
+				return nil
+			}
+			for at, f := range plan.Schema.Fields() {
+				if !plainType(f) {
+					return nil
+				}
+				columns = append(columns, at)
+				fields = append(fields, plainField(f.Name, f))
+			}
+			continue
+		}
 		if name, ok := p.column(x); ok {
 			at := slices.IndexFunc(plan.Schema.Fields(), func(f arrow.Field) bool { return f.Name == name })
 			names := tree.List(x, "column_names")
@@ -55,7 +101,7 @@ func (r *resolver) directly(n node, s *source, sc *scope, plan *lake.Plan, nq *n
 				return nil
 			}
 			columns = append(columns, at)
-			fields = append(fields, arrow.Field{Name: heading, Type: plan.Schema.Field(at).Type, Nullable: true})
+			fields = append(fields, plainField(heading, plan.Schema.Field(at)))
 			continue
 		}
 		if heading == "" || !rd.Same(x, nq) {
@@ -78,7 +124,7 @@ func (r *resolver) directly(n node, s *source, sc *scope, plan *lake.Plan, nq *n
 	out := make([]arrow.Array, len(columns))
 	for i, c := range columns {
 		if c >= 0 {
-			out[i], cols = cols[0], cols[1:]
+			out[i], cols = plainArray(cols[0], fields[i]), cols[1:]
 			continue
 		}
 		b := array.NewFloat64Builder(memory.DefaultAllocator)
