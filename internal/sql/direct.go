@@ -8,10 +8,10 @@ import (
 	"github.com/apache/arrow-go/v18/arrow/array"
 	"github.com/apache/arrow-go/v18/arrow/memory"
 
-	"github.com/overlakedb/overlake/internal/declared"
 	"github.com/overlakedb/overlake/internal/index/vector"
 	"github.com/overlakedb/overlake/internal/lake"
 	"github.com/overlakedb/overlake/internal/search"
+	"github.com/overlakedb/overlake/internal/sql/coltype"
 	"github.com/overlakedb/overlake/internal/sql/nearest"
 	"github.com/overlakedb/overlake/internal/sql/tree"
 )
@@ -19,41 +19,6 @@ import (
 // The plainest search needs no engine: SELECT of columns of one table and their distance, ORDER BY the distance, LIMIT,
 // where indexes of vectors cover all files and it is known which rows WHERE leaves. The rows are sorted as they are fetched;
 // what comes out is what the engine would give.
-
-// plainType tells whether the engine gives the values of a column in the form in which they are fetched.
-func plainType(f arrow.Field) bool {
-	if d, is := declared.Of(f); is {
-		return d.Name == "vector"
-	}
-	switch t := f.Type.(type) {
-	case *arrow.BooleanType, *arrow.Int32Type, *arrow.Int64Type, *arrow.Float32Type, *arrow.Float64Type, *arrow.StringType, *arrow.Date32Type:
-		return true
-	case *arrow.TimestampType:
-		return t.Unit == arrow.Microsecond && t.TimeZone == ""
-	}
-	return false
-}
-
-// plainField is a column of the answer as the engine gives it.
-func plainField(name string, f arrow.Field) arrow.Field {
-	out := arrow.Field{Name: name, Type: f.Type, Nullable: true}
-	if d, is := declared.Of(f); is {
-		out.Type, out.Metadata = arrow.ListOf(arrow.PrimitiveTypes.Float32), arrow.NewMetadata([]string{declared.Key}, []string{d.Name})
-	}
-	return out
-}
-
-// plainArray is an array under the type of its field, which may name its elements otherwise.
-func plainArray(a arrow.Array, f arrow.Field) arrow.Array {
-	if f.Type.ID() != arrow.LIST {
-		return a
-	}
-	defer a.Release()
-	d := a.Data()
-	data := array.NewData(f.Type, d.Len(), d.Buffers(), d.Children(), d.NullN(), d.Offset())
-	defer data.Release()
-	return array.MakeFromData(data)
-}
 
 // everyColumn tells whether an item of a select list is the columns of a table as they are.
 func everyColumn(star node, s *source) bool {
@@ -83,11 +48,11 @@ func (r *resolver) directly(n node, s *source, sc *scope, plan *lake.Plan, nq *n
 				return nil
 			}
 			for at, f := range plan.Schema.Fields() {
-				if !plainType(f) {
+				if !coltype.Plain(f) {
 					return nil
 				}
 				columns = append(columns, at)
-				fields = append(fields, plainField(f.Name, f))
+				fields = append(fields, coltype.PlainField(f.Name, f))
 			}
 			continue
 		}
@@ -97,11 +62,11 @@ func (r *resolver) directly(n node, s *source, sc *scope, plan *lake.Plan, nq *n
 			if last, _ := names[len(names)-1].(string); heading == "" && last == name {
 				heading = name
 			}
-			if at < 0 || heading == "" || !plainType(plan.Schema.Field(at)) {
+			if at < 0 || heading == "" || !coltype.Plain(plan.Schema.Field(at)) {
 				return nil
 			}
 			columns = append(columns, at)
-			fields = append(fields, plainField(heading, plan.Schema.Field(at)))
+			fields = append(fields, coltype.PlainField(heading, plan.Schema.Field(at)))
 			continue
 		}
 		if heading == "" || !rd.Same(x, nq) {
@@ -124,7 +89,7 @@ func (r *resolver) directly(n node, s *source, sc *scope, plan *lake.Plan, nq *n
 	out := make([]arrow.Array, len(columns))
 	for i, c := range columns {
 		if c >= 0 {
-			out[i], cols = plainArray(cols[0], fields[i]), cols[1:]
+			out[i], cols = coltype.PlainArray(cols[0], fields[i]), cols[1:]
 			continue
 		}
 		b := array.NewFloat64Builder(memory.DefaultAllocator)
