@@ -125,7 +125,7 @@ func TestDirectAnswers(t *testing.T) {
 		ask("CREATE INDEX ON t USING " + index)
 	}
 	n := 0
-	for _, column := range []string{"b", "i", `"Long"`, "LONG", "f", "d", "s", "day", "ts", "tz", "n", "u", "e", "h", "t.i", "i AS x", "1 AS one", "i + 1 AS next", "*"} {
+	for _, column := range []string{"b", "i", `"Long"`, "LONG", "f", "d", "s", "day", "ts", "tz", "n", "u", "e", "h", "t.i", "i AS x", "1 AS one", "i + 1 AS next", "*", "i, i, e, s", "e AS v, i, e", "* EXCLUDE (n, h, u, tz)"} {
 		for _, distance := range []string{"e <-> '[5,1,-5]'", "e <#> '[5,1,-5]'", "e <=> '[5,1,-4]'", "h <-> '[5,1,2]'", "vector_l2_squared_distance(e, '[5,1,-5]')"} {
 			for _, rest := range []string{" ORDER BY dist LIMIT 4", " ORDER BY dist LIMIT 3 OFFSET 2", " WHERE mod(i, 7) > 0 ORDER BY dist LIMIT 4", " WHERE i < 0 ORDER BY dist LIMIT 4", " ORDER BY dist, i LIMIT 4"} {
 				n++
@@ -149,6 +149,19 @@ func TestDirectAnswers(t *testing.T) {
 		}
 	}
 	t.Log(n, "statements")
+	// All columns of a table whose types are plain.
+	ask("CREATE TABLE p (id INTEGER, name VARCHAR, v vector(3))")
+	ask("INSERT INTO p SELECT i, CASE WHEN i % 3 > 0 THEN 'n' || i END, CASE WHEN i % 7 > 0 THEN [i, 1, 2] END::FLOAT[]::vector FROM range(400) r(i)")
+	ask("CREATE INDEX ON p USING flat (v)")
+	for _, sql := range []string{"SELECT %s * FROM p ORDER BY v <-> '[7.2,1,2]' LIMIT 5", "SELECT %s p.*, v <-> '[7.2,1,2]' AS d FROM p ORDER BY d LIMIT 5 OFFSET 1", "SELECT %s *, id, v FROM p x ORDER BY v <-> '[7.2,1,2]' LIMIT 3",
+		"SELECT %s * EXCLUDE (id) FROM p ORDER BY v <-> '[7.2,1,2]' LIMIT 3", "SELECT %s x.* FROM p x(a, b, c) ORDER BY c <-> '[7.2,1,2]' LIMIT 3", "SELECT %s * RENAME (id AS other) FROM p ORDER BY v <-> '[7.2,1,2]' LIMIT 3",
+		"SELECT %s * REPLACE (id + 1 AS id) FROM p ORDER BY v <-> '[7.2,1,2]' LIMIT 3", "SELECT %s COLUMNS('id|v') FROM p ORDER BY v <-> '[7.2,1,2]' LIMIT 3", "SELECT %s * LIKE 'n%%' FROM p ORDER BY v <-> '[7.2,1,2]' LIMIT 3"} {
+		schema, rows := ask(fmt.Sprintf(sql, "/*+ no_index */"))
+		indexSchema, indexRows := ask(fmt.Sprintf(sql, ""))
+		if schema != indexSchema || fmt.Sprint(rows) != fmt.Sprint(indexRows) {
+			t.Errorf("%s:\n%s\n%s\nwithout an index\n%s\n%s", sql, indexSchema, strings.Join(indexRows, "\n"), schema, strings.Join(rows, "\n"))
+		}
+	}
 	_, rows := ask("SELECT i FROM t ORDER BY e <-> $1 LIMIT 2", []float32{5, 2, -5})
 	if len(rows) != 2 || rows[0] != "[]interface {}{5}" {
 		t.Errorf("with a parameter: %v", rows)

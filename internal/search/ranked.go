@@ -32,7 +32,21 @@ func Ranked(ctx context.Context, t *lake.Table, ref lake.Ref, plan *lake.Plan, a
 	if len(a.Scan) > 0 {
 		return nil, nil, errs.New(errs.Internal, "search.ranked", "some files are scanned")
 	}
-	r := t.FetchRows(ctx, plan, ref, a.Fetch, append(slices.Clip(columns), o.Column))
+	// Each column once, however often it is named.
+	var fetched []int
+	place := func(column int) int {
+		at := slices.Index(fetched, column)
+		if at < 0 {
+			at, fetched = len(fetched), append(fetched, column)
+		}
+		return at
+	}
+	from := make([]int, len(columns))
+	for i, c := range columns {
+		from[i] = place(c)
+	}
+	vectors := place(o.Column)
+	r := t.FetchRows(ctx, plan, ref, a.Fetch, fetched)
 	defer r.Release()
 	parts := make([][]arrow.Array, len(columns))
 	defer func() {
@@ -42,26 +56,26 @@ func Ranked(ctx context.Context, t *lake.Table, ref lake.Ref, plan *lake.Plan, a
 			}
 		}
 	}()
-	type place struct {
+	type rank struct {
 		row      int
 		distance float64
 	}
-	var order []place
+	var order []rank
 	rows := 0
 	for r.Next() {
 		rec := r.RecordBatch()
 		for i := range columns {
-			c := rec.Column(i)
+			c := rec.Column(from[i])
 			c.Retain()
 			parts[i] = append(parts[i], c)
 		}
-		list, ok := rec.Column(len(columns)).(array.ListLike)
+		list, ok := rec.Column(vectors).(array.ListLike)
 		if !ok {
-			return nil, nil, errs.Newf(errs.Internal, "search.ranked", "a column of %s holds no vectors", rec.Column(len(columns)).DataType())
+			return nil, nil, errs.Newf(errs.Internal, "search.ranked", "a column of %s holds no vectors", rec.Column(vectors).DataType())
 		}
 		values, ok := list.ListValues().(*array.Float32)
 		if !ok {
-			return nil, nil, errs.Newf(errs.Internal, "search.ranked", "a column of %s holds no vectors", rec.Column(len(columns)).DataType())
+			return nil, nil, errs.Newf(errs.Internal, "search.ranked", "a column of %s holds no vectors", rec.Column(vectors).DataType())
 		}
 		for i := range int(rec.NumRows()) {
 			if list.IsNull(i) {
@@ -71,14 +85,14 @@ func Ranked(ctx context.Context, t *lake.Table, ref lake.Ref, plan *lake.Plan, a
 			if int(to-from) != len(o.Query) {
 				return nil, nil, errs.Newf(errs.Invalid, "search.ranked", "a vector of %d dimensions and a query of %d", to-from, len(o.Query))
 			}
-			order = append(order, place{rows + i, o.Metric.Distance(values.Float32Values()[from:to], o.Query)})
+			order = append(order, rank{rows + i, o.Metric.Distance(values.Float32Values()[from:to], o.Query)})
 		}
 		rows += int(rec.NumRows())
 	}
 	if err := r.Err(); err != nil {
 		return nil, nil, err
 	}
-	slices.SortStableFunc(order, func(a, b place) int { // what is no number is farther than all
+	slices.SortStableFunc(order, func(a, b rank) int { // what is no number is farther than all
 		x, y := a.distance, b.distance
 		if math.IsNaN(x) || math.IsNaN(y) {
 			return -cmp.Compare(x, y)

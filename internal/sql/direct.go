@@ -2,15 +2,16 @@ package sql
 
 import (
 	"slices"
+	"strings"
 
 	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/arrow-go/v18/arrow/array"
 	"github.com/apache/arrow-go/v18/arrow/memory"
 
-	"github.com/overlakedb/overlake/internal/declared"
 	"github.com/overlakedb/overlake/internal/index/vector"
 	"github.com/overlakedb/overlake/internal/lake"
 	"github.com/overlakedb/overlake/internal/search"
+	"github.com/overlakedb/overlake/internal/sql/coltype"
 	"github.com/overlakedb/overlake/internal/sql/nearest"
 	"github.com/overlakedb/overlake/internal/sql/tree"
 )
@@ -19,18 +20,15 @@ import (
 // where indexes of vectors cover all files and it is known which rows WHERE leaves. The rows are sorted as they are fetched;
 // what comes out is what the engine would give.
 
-// plainType tells whether the engine gives the values of a column in the form in which they are fetched.
-func plainType(f arrow.Field) bool {
-	if _, is := declared.Of(f); is {
-		return false
+// everyColumn tells whether an item of a select list is the columns of a table as they are.
+func everyColumn(star node, s *source) bool {
+	for _, key := range []string{"exclude_list", "qualified_exclude_list", "replace_list", "rename_list"} {
+		if len(tree.List(star, key)) > 0 {
+			return false
+		}
 	}
-	switch t := f.Type.(type) {
-	case *arrow.BooleanType, *arrow.Int32Type, *arrow.Int64Type, *arrow.Float32Type, *arrow.Float64Type, *arrow.StringType, *arrow.Date32Type:
-		return true
-	case *arrow.TimestampType:
-		return t.Unit == arrow.Microsecond && t.TimeZone == ""
-	}
-	return false
+	relation := tree.Str(star, "relation_name")
+	return star["columns"] != true && star["expr"] == nil && tree.Str(star, "alias") == "" && (relation == "" || strings.EqualFold(relation, s.name)) && len(tree.List(s.node, "column_name_alias")) == 0
 }
 
 // directly answers the statement, if it is as plain as that; otherwise it leaves it to the engine.
@@ -45,17 +43,30 @@ func (r *resolver) directly(n node, s *source, sc *scope, plan *lake.Plan, nq *n
 	for _, item := range tree.List(n, "select_list") {
 		x, _ := item.(node)
 		heading := tree.Str(x, "alias")
+		if tree.Str(x, "class") == "STAR" {
+			if !everyColumn(x, s) {
+				return nil
+			}
+			for at, f := range plan.Schema.Fields() {
+				if !coltype.Plain(f) {
+					return nil
+				}
+				columns = append(columns, at)
+				fields = append(fields, coltype.PlainField(f.Name, f))
+			}
+			continue
+		}
 		if name, ok := p.column(x); ok {
 			at := slices.IndexFunc(plan.Schema.Fields(), func(f arrow.Field) bool { return f.Name == name })
 			names := tree.List(x, "column_names")
 			if last, _ := names[len(names)-1].(string); heading == "" && last == name {
 				heading = name
 			}
-			if at < 0 || heading == "" || !plainType(plan.Schema.Field(at)) {
+			if at < 0 || heading == "" || !coltype.Plain(plan.Schema.Field(at)) {
 				return nil
 			}
 			columns = append(columns, at)
-			fields = append(fields, arrow.Field{Name: heading, Type: plan.Schema.Field(at).Type, Nullable: true})
+			fields = append(fields, coltype.PlainField(heading, plan.Schema.Field(at)))
 			continue
 		}
 		if heading == "" || !rd.Same(x, nq) {
@@ -78,7 +89,7 @@ func (r *resolver) directly(n node, s *source, sc *scope, plan *lake.Plan, nq *n
 	out := make([]arrow.Array, len(columns))
 	for i, c := range columns {
 		if c >= 0 {
-			out[i], cols = cols[0], cols[1:]
+			out[i], cols = coltype.PlainArray(cols[0], fields[i]), cols[1:]
 			continue
 		}
 		b := array.NewFloat64Builder(memory.DefaultAllocator)
