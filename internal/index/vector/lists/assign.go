@@ -64,7 +64,7 @@ type worker struct {
 func (x *build) assign(ctx context.Context) error {
 	x.record = newRecordLayout(x.c)
 	trained := len(x.cells.half)
-	x.counts = make([]int64, trained)
+	x.counts, x.radii = make([]int64, trained), make([]float32, trained)
 	work := x.memory * shareWork / 16
 	parts := int(min((2*x.rows*int64(x.record.size)+work-1)/work, max(work/int64(4*x.record.size), 1), 256, int64(trained)))
 	room := max(int(min(work/int64(4*parts), 256<<10))/x.record.size, 1) * x.record.size
@@ -113,6 +113,7 @@ func (x *build) keep(records []byte) error {
 	for ; len(records) > 0; records = records[x.record.size:] {
 		r := record(records[:x.record.size])
 		x.counts[r.list()]++
+		x.radii[r.list()] = max(x.radii[r.list()], r.radius())
 		p := x.parts[x.partOf[r.list()]]
 		p.buffer = append(p.buffer, r...)
 		if len(p.buffer)+x.record.size > cap(p.buffer) {

@@ -215,8 +215,9 @@ type build struct {
 	record  recordLayout
 	records heap
 	parts   []*partition
-	partOf  []int32 // of each trained list
-	counts  []int64 // rows of each trained list
+	partOf  []int32   // of each trained list
+	counts  []int64   // rows of each trained list
+	radii   []float32 // and their largest distance from the centroid
 
 	trial *trial
 	stats Stats

@@ -23,6 +23,7 @@ type params struct {
 	length    float32 // the root of the mean squared length of a row
 	tuning    tuning
 	recall    float32   // what a search with K of 10 reaches, measured on rows of the index
+	lean      float32   // for Dot: by how much of its radius, times the query's length, a list counts as nearer
 	mean      []float32 // what is taken off each vector before it is turned; zeros for Float32
 }
 
@@ -58,6 +59,7 @@ func (p *params) encode() []byte {
 			at += 8
 		}
 	}
+	le.PutUint32(b[at:], math.Float32bits(p.lean))
 	for _, v := range p.mean {
 		b = le.AppendUint32(b, math.Float32bits(v))
 	}
@@ -101,6 +103,9 @@ func decodeParams(b []byte) (*params, error) {
 			p.tuning[k][t] = effort{le.Uint32(b[at:]), le.Uint32(b[at+4:])}
 			at += 8
 		}
+	}
+	if p.lean = math.Float32frombits(le.Uint32(b[at:])); !(p.lean >= 0 && p.lean <= 1) {
+		return nil, corrupt("lists that lean by %v", p.lean)
 	}
 	p.mean = make([]float32, dim)
 	for i := range p.mean {

@@ -98,6 +98,12 @@ func Open(ctx context.Context, f *section.File, o OpenOptions) (*Index, error) {
 		}
 	}
 	x.finish()
+	if p.lean > 0 && p.metric == vec.MetricDot {
+		x.lean = make([]float32, p.lists)
+		for l, e := range x.directory {
+			x.lean[l] = p.lean * finite(float64(e.radius))
+		}
+	}
 	if err := x.checkLengths(); err != nil {
 		return nil, err
 	}

@@ -20,6 +20,7 @@ type core struct {
 	routes    []byte    // the same in bytes
 	scales    []float32 // of them
 	adds      []float32 // what a centroid adds to the key of a list; see route
+	lean      []float32 // of lists ranked by inner products: how much nearer their rows may be; nil for none
 }
 
 // finish computes what is not stored.
@@ -48,6 +49,7 @@ type query struct {
 	turned []float32 // less the mean, and turned
 	whole  []float32 // turned only
 	mean   float32   // <vector, mean>
+	length float32   // of the vector
 	back   float32   // a distance is this times what is computed
 	ready  bool      // it was turned
 
@@ -75,7 +77,8 @@ type query struct {
 // probe is a list to be scanned.
 type probe struct {
 	list uint32
-	key  float32 // what lists are ranked by
+	rank float32 // what lists are ranked by: the key, less the lean
+	key  float32 // how far away the centroid is
 	base float32 // what distances of its rows begin with
 }
 
@@ -117,7 +120,7 @@ func (q *query) turn() {
 	for i, v := range q.turned {
 		q.whole[i] = v + x.meanT[i]
 	}
-	q.mean = vec.Dot(q.vector, x.p.mean)
+	q.mean, q.length = vec.Dot(q.vector, x.p.mean), float32(vec.Norm(q.vector))
 	switch x.p.code {
 	case code.Float32:
 		x.c.scan.QueryRotatedInto(&q.scan, q.vector)
@@ -156,7 +159,7 @@ func (q *query) rank() {
 		}
 		q.exactKeys(q.ids, q.keys)
 		for l, key := range q.keys {
-			q.keys[l] = within32(key)
+			q.keys[l] = within32(q.leaned(uint32(l), key))
 		}
 		return
 	}
@@ -175,6 +178,18 @@ func (q *query) rank() {
 	for l, p := range q.keys {
 		q.keys[l] = within32(adds[l] - k*p*scales[l])
 	}
+	for l := range x.lean {
+		q.keys[l] = within32(q.leaned(uint32(l), q.keys[l]))
+	}
+}
+
+// leaned is the rank of a list of which that of the centroid alone is known. The largest inner products are those of long
+// rows, which lie far from their centroid: lists of a large radius hold more of them than the centroid says.
+func (q *query) leaned(list uint32, key float32) float32 {
+	if q.x.lean == nil {
+		return key
+	}
+	return key - q.length*q.x.lean[list]
 }
 
 // within32 is below infinity, also for what is not a number.
@@ -235,14 +250,14 @@ func (q *query) fill(some int) {
 	q.values = grow(q.values, len(q.ids))
 	q.exactKeys(q.ids, q.values)
 	for i, l := range q.ids {
-		q.reserve = append(q.reserve, probe{list: l, key: q.values[i]})
+		q.reserve = append(q.reserve, probe{list: l, key: q.values[i], rank: q.leaned(l, q.values[i])})
 		q.keys[l] = inf // it is there
 	}
 	slices.SortFunc(q.reserve, func(a, b probe) int {
 		switch {
-		case a.key < b.key:
+		case a.rank < b.rank:
 			return -1
-		case a.key > b.key:
+		case a.rank > b.rank:
 			return 1
 		}
 		return int(a.list) - int(b.list)

@@ -121,25 +121,29 @@ func (t *trial) begin(x *build, lists []final, centroids []float32) {
 	}
 	t.ranks, t.true = make([][]uint32, len(t.ordinals)), make([][]neighbour, len(t.ordinals))
 	t.wanted, t.seen = make([]uint32, len(t.ordinals)), make([]best, len(t.ordinals))
-	order := make([]int, n)
-	for i := range t.ordinals {
-		q := &t.current
-		q.begin(&t.core, t.query(i))
-		q.turn()
-		q.rank()
-		for l := range order {
-			order[l] = l
-		}
-		slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(q.keys[a], q.keys[b]) })
-		ranks := make([]uint32, n)
-		for r, l := range order {
-			ranks[l] = uint32(r)
-		}
-		t.ranks[i] = ranks
-		for _, c := range t.truth[i].sorted() {
-			t.true[i] = append(t.true[i], neighbour{c.place, int(ranks[lastOf[c.probe]])})
-		}
+	near := make([][]candidate, len(t.ordinals))
+	for i := range near {
+		near[i] = t.truth[i].sorted()
 		t.seen[i].begin(t.budget)
+	}
+	t.rank(near, lastOf)
+	if x.p.metric == vec.MetricDot {
+		least, lean := t.effort(), float32(0)
+		t.core.lean = make([]float32, n)
+		for _, by := range leans {
+			for l, f := range lists {
+				t.core.lean[l] = by * x.radii[f.trained]
+			}
+			t.rank(near, lastOf)
+			if e := t.effort(); e < least {
+				least, lean = e, by
+			}
+		}
+		x.p.lean = lean
+		for l, f := range lists {
+			t.core.lean[l] = lean * x.radii[f.trained]
+		}
+		t.rank(near, lastOf)
 	}
 	for k, size := range [2]int{fewNeighbours, manyNeighbours} {
 		for j, share := range [2]float64{0.95, 0.99} {
@@ -149,6 +153,40 @@ func (t *trial) begin(x *build, lists []final, centroids []float32) {
 			for i := range t.wanted {
 				t.wanted[i] = max(t.wanted[i], uint32(p))
 			}
+		}
+	}
+}
+
+// leans are tried for inner products: shares of the radius of a list. The largest products are those of long rows, which lie
+// farthest from their centroid; were all in the direction of the query, the share would be 1.
+var leans = []float32{0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.4, 0.5}
+
+// effort tells how many lists it takes to find the ten nearest, and a hundred.
+func (t *trial) effort() float64 {
+	return float64(t.probes(fewNeighbours, 0.95)) + float64(t.probes(fewNeighbours, 0.99))/4 + float64(t.probes(manyNeighbours, 0.95))/4
+}
+
+// rank ranks the lists for each query, and finds those of its true neighbours.
+func (t *trial) rank(near [][]candidate, lastOf []int) {
+	order := make([]int, t.core.p.lists)
+	for i := range t.ordinals {
+		q := &t.current
+		q.begin(&t.core, t.query(i))
+		q.turn()
+		q.rank()
+		for l := range order {
+			order[l] = l
+		}
+		slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(q.keys[a], q.keys[b]) })
+		if t.ranks[i] == nil {
+			t.ranks[i] = make([]uint32, len(order))
+		}
+		for r, l := range order {
+			t.ranks[i][l] = uint32(r)
+		}
+		t.true[i] = t.true[i][:0]
+		for _, c := range near[i] {
+			t.true[i] = append(t.true[i], neighbour{c.place, int(t.ranks[i][lastOf[c.probe]])})
 		}
 	}
 }
