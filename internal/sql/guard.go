@@ -8,6 +8,7 @@ import (
 	"github.com/overlakedb/overlake/internal/sql/coltype"
 	"github.com/overlakedb/overlake/internal/sql/lex"
 	"github.com/overlakedb/overlake/internal/sql/macro"
+	"github.com/overlakedb/overlake/internal/sql/textcall"
 	"github.com/overlakedb/overlake/internal/sql/tree"
 )
 
@@ -17,7 +18,7 @@ var tableFunctions = map[string]bool{"range": true, "generate_series": true, "un
 	"pg_timezone_names": true, "icu_calendar_names": true, "duckdb_functions": true, "duckdb_types": true, "duckdb_keywords": true}
 
 // castFunctions are the functions of ours that casts of users become, and what INSERT puts around a query.
-var castFunctions = map[string]bool{coltype.FloatsFunction: true, coltype.BitsFunction: true, macro.EffortFunction: true}
+var castFunctions = map[string]bool{coltype.FloatsFunction: true, coltype.BitsFunction: true, macro.EffortFunction: true, textcall.AnalyzeFunction: true}
 
 func init() {
 	for typ := range cast.Types {
