@@ -19,7 +19,7 @@ import (
 type Row = func(i int, args []Column, out *Output) error
 
 // Scalar is a function written in Go. Several may share a name and differ in their arguments; a name of DuckDB's own
-// gains an overload. Exactly one of Row, Start and Bind is set.
+// gains an overload. Exactly one of Row, Start, Batch and Bind is set.
 type Scalar struct {
 	Name    string
 	Args    []Type
@@ -29,6 +29,9 @@ type Scalar struct {
 	Row Row
 	// Start gives the Row function for one batch of rows, so that a batch can keep state of its own.
 	Start func() Row
+	// Batch computes the given rows of a batch at once. They ascend, and have no NULL argument unless Nulls is set. ended gives
+	// the error to end with once nobody waits for the answer any more; it is cheap. Results are no lists.
+	Batch func(rows []int, args []Column, out *Output, ended func() error) error
 	// Bind looks at a call when its statement is prepared and gives the Start function for it.
 	Bind func(b *Binding) (func() Row, error)
 	// Nulls makes Row see rows with NULL arguments.
@@ -192,13 +195,13 @@ func refused(what string) error {
 // RegisterScalar makes a function known to all queries of the DB.
 func (db *DB) RegisterScalar(f Scalar) error {
 	ways := 0
-	for _, set := range []bool{f.Row != nil, f.Start != nil, f.Bind != nil} {
+	for _, set := range []bool{f.Row != nil, f.Start != nil, f.Batch != nil, f.Bind != nil} {
 		if set {
 			ways++
 		}
 	}
 	if ways != 1 || f.Varargs && len(f.Args) == 0 {
-		return errs.New(errs.Internal, "engine.register", "a function has one of Row, Start and Bind, and something to repeat", errs.On(f.Name))
+		return errs.New(errs.Internal, "engine.register", "a function has one of Row, Start, Batch and Bind, and something to repeat", errs.On(f.Name))
 	}
 	d, free := definition(f.Name, f.Args, f.Varargs, f.Returns, functionHandle(&scalar{Scalar: f, db: db}))
 	defer free()
@@ -256,8 +259,8 @@ type scalar struct {
 
 // bound is a call of a function in a statement that was prepared.
 type bound struct {
-	start func() Row
-	run   *Result // nil in a statement that is not a query
+	start func() Row // nil: of a function with Batch
+	run   *Result    // nil in a statement that is not a query
 }
 
 // patience is how many rows a function computes before it asks whether anybody still waits.
@@ -309,22 +312,45 @@ func anyNull(args []Column, i int) bool {
 func ovScalarCall(h, call C.uintptr_t, in C.duckdb_data_chunk, out C.duckdb_vector) (failed *C.char) {
 	defer recovered(&failed)
 	f, b := cgo.Handle(h).Value().(*scalar), cgo.Handle(call).Value().(*bound)
-	row := b.start()
+	var row Row
+	if b.start != nil {
+		row = b.start()
+	}
 	args, o := arguments(in, f.Args), outputOf(out, f.Returns)
+	var rows []int // of Batch
 	for i := range int(C.duckdb_data_chunk_get_size(in)) {
 		if !f.Nulls && anyNull(args, i) {
 			o.Null(i)
 			continue
 		}
-		if i%patience == patience-1 && b.run != nil && b.run.givenUp.Load() {
-			return failure(errs.New(errs.Canceled, "engine.callback", "the query was given up"))
+		if i%patience == patience-1 {
+			if err := b.ended(); err != nil {
+				return failure(err)
+			}
 		}
 		if err := whole(args, i); err != nil {
 			return failure(err)
 		}
+		if row == nil {
+			rows = append(rows, i)
+			continue
+		}
 		if err := row(i, args, &o); err != nil {
 			return failure(err)
 		}
+	}
+	if len(rows) > 0 {
+		if err := f.Batch(rows, args, &o, b.ended); err != nil {
+			return failure(err)
+		}
+	}
+	return nil
+}
+
+// ended is an error once nobody waits for the query.
+func (b *bound) ended() error {
+	if b.run != nil && b.run.givenUp.Load() {
+		return errs.New(errs.Canceled, "engine.callback", "the query was given up")
 	}
 	return nil
 }

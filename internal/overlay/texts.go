@@ -171,6 +171,9 @@ func (x *Index) Analyzer() *analysis.Analyzer {
 	return a
 }
 
+// Positions reports whether an index of texts keeps the places of terms, which phrases need.
+func (x *Index) Positions() bool { return x.Kind == Text && x.Params["positions"] != "false" }
+
 // Field is the number of the field in an index of texts that is over a column; -1 when there is none.
 func (x *Index) Field(column int) int { return slices.Index(x.Columns, column) }
 

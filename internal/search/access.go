@@ -225,7 +225,7 @@ func (c *chooser) tree(b *predicate.Bound, view *overlay.View) *ask {
 			}
 		}
 		// An index that names rows before one that only rules files out.
-		slices.SortStableFunc(n.indexes, func(x, y *overlay.Index) int { return rank(x) - rank(y) })
+		slices.SortStableFunc(n.indexes, func(x, y *overlay.Index) int { return preference(x) - preference(y) })
 		if n.indexes != nil {
 			return n
 		}
@@ -236,7 +236,8 @@ func (c *chooser) tree(b *predicate.Bound, view *overlay.View) *ask {
 	return nil
 }
 
-func rank(x *overlay.Index) int {
+// preference orders indexes of one column: less is looked at first.
+func preference(x *overlay.Index) int {
 	if x.Kind == overlay.Bloom {
 		return 1
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/overlakedb/overlake/internal/index/bm25"
 	"github.com/overlakedb/overlake/internal/index/bm25/best"
 	"github.com/overlakedb/overlake/internal/index/bm25/posting"
+	"github.com/overlakedb/overlake/internal/index/bm25/rank"
 	"github.com/overlakedb/overlake/internal/index/bm25/segment"
 	"github.com/overlakedb/overlake/internal/lake"
 	"github.com/overlakedb/overlake/internal/overlay"
@@ -25,21 +26,30 @@ type TextQuery struct {
 	Analyzer *analysis.Analyzer
 	Query    bm25.Query
 	Only     string // name of the index to use; "" means any
+
+	// Form is a query of any form over one field, instead of Query; Ranked is it under the statistics of the whole table, which
+	// everything but FormStats needs.
+	Form   *rank.Plan
+	Ranked *rank.Query
 }
 
-// index is the first index of texts that is over the column and makes terms as the query does; nil when there is none.
-func (r *TextQuery) index(view *overlay.View) (*overlay.Index, int) {
+// index is the first index of texts that is over the column, makes terms as the query does and has their positions if those are
+// needed; nil when there is none.
+func (r *TextQuery) index(view *overlay.View, positions bool) (*overlay.Index, int) {
 	if view == nil {
 		return nil, 0
 	}
 	for _, x := range view.Indexes() {
 		a := x.Analyzer()
-		if f := x.Field(r.Field); a != nil && f >= 0 && a.Fingerprint() == r.Analyzer.Fingerprint() && (r.Only == "" || r.Only == x.Name) {
+		if f := x.Field(r.Field); a != nil && f >= 0 && a.Fingerprint() == r.Analyzer.Fingerprint() && (r.Only == "" || r.Only == x.Name) && (!positions || x.Positions()) {
 			return x, f
 		}
 	}
 	return nil, 0
 }
+
+// positions reports whether a search needs the positions of terms.
+func (r *TextQuery) positions() bool { return r.Form != nil && r.Form.Positions() }
 
 // terms are the query's, as a dictionary has them.
 func (r *TextQuery) terms() [][]byte {
@@ -55,7 +65,7 @@ func (r *TextQuery) terms() [][]byte {
 func TextStats(ctx context.Context, cache *TextCache, plan *lake.Plan, view *overlay.View, files []TextFile, r TextQuery) (stats bm25.Stats, used string, err error) {
 	stats = bm25.Stats{DocFreq: map[string]int64{}}
 	rest := files
-	if x, field := r.index(view); x != nil {
+	if x, field := r.index(view, false); x != nil {
 		parts, left, err := x.TextParts(ctx, plan)
 		if err != nil {
 			return stats, "", err
@@ -102,7 +112,7 @@ func TextStats(ctx context.Context, cache *TextCache, plan *lake.Plan, view *ove
 // TextRequest asks for the rows that are best for a query.
 type TextRequest struct {
 	TextQuery
-	Scorer  *bm25.Scorer // of the query, under the statistics of the whole table
+	Scorer  *bm25.Scorer // of Query, under the statistics of the whole table; nil with a Form
 	K       int
 	Ties    bool // all rows with the score of the last are wanted, because they are ordered by something else
 	Matches bool // fewer than K rows are enough, if no other matches: a row that does not is not wanted
@@ -119,7 +129,7 @@ type TextHits struct {
 
 // FindTexts asks the index of a column for the best rows. ok is false when it cannot tell, or a scan is as good.
 func FindTexts(ctx context.Context, plan *lake.Plan, view *overlay.View, r TextRequest) (hits *TextHits, ok bool, err error) {
-	x, field := r.index(view)
+	x, field := r.index(view, r.positions())
 	if x == nil || r.K < 1 || r.K > kMost || len(plan.Files) == 0 {
 		return nil, false, nil
 	}
@@ -136,25 +146,28 @@ func FindTexts(ctx context.Context, plan *lake.Plan, view *overlay.View, r TextR
 	if r.K > manyHits && float64(r.K) > hitShare*float64(rows) {
 		return nil, false, nil
 	}
-	filters := make([]*segment.Filter, len(parts))
-	for i, p := range parts {
-		if words, _ := allowed(p.Files, p.Rows(), p.Whole(), plan, r.Allowed); words != nil {
-			filters[i] = segment.FilterOf(words, p.Reader.Rows())
+	if r.Form != nil {
+		if empty, err := r.matchesEmpty(ctx); empty || err != nil {
+			return nil, false, err
 		}
+	}
+	words := make([][]uint64, len(parts))
+	for i, p := range parts {
+		words[i], _ = allowed(p.Files, p.Rows(), p.Whole(), plan, r.Allowed)
+	}
+	best := r.bestOfWords
+	if r.Form != nil {
+		best = r.bestOfForm
 	}
 	for k := r.K; ; k *= 8 {
 		if r.Ties {
 			k = max(k, r.K+tieRows)
 		}
-		top := best.New(k)
-		c := &segment.Collector{Top: top}
-		for i, p := range parts {
-			if err := searchPart(ctx, p, field, &r, filters[i], uint32(i), c); err != nil {
-				return nil, false, p.Damaged(ctx, err)
-			}
+		found, err := best(ctx, parts, field, words, k)
+		if found == nil || err != nil {
+			return nil, false, err
 		}
-		found := top.Hits()
-		if len(found) < r.K && !r.Matches {
+		if !r.Matches && (len(found) < r.K || found[r.K-1].Score <= 0) {
 			return nil, false, nil // rows that do not match are wanted too
 		}
 		n := min(len(found), r.K)
@@ -176,6 +189,22 @@ func FindTexts(ctx context.Context, plan *lake.Plan, view *overlay.View, r TextR
 		}
 		return &TextHits{Access: access(plan, x.Name, list, nil, rest), Index: x.Name, Parts: len(parts)}, true, nil
 	}
+}
+
+// bestOfWords are the k best rows of the parts, by their places there; words are the rows of each part that may be hits, nil all.
+// It is nil where a part is damaged.
+func (r *TextRequest) bestOfWords(ctx context.Context, parts []*overlay.TextPart, field int, words [][]uint64, k int) (row.Hits, error) {
+	c := &segment.Collector{Top: best.New(k)}
+	for i, p := range parts {
+		var filter *segment.Filter
+		if words[i] != nil {
+			filter = segment.FilterOf(words[i], p.Reader.Rows())
+		}
+		if err := searchPart(ctx, p, field, r, filter, uint32(i), c); err != nil {
+			return nil, p.Damaged(ctx, err)
+		}
+	}
+	return append(row.Hits{}, c.Top.Hits()...), nil
 }
 
 // searchPart offers the rows of one artifact.
@@ -204,7 +233,7 @@ const (
 // minimum number of terms must match, others as well. Files that it does not speak of have nil. used is the name of the index,
 // "" when none can tell.
 func TextMatches(ctx context.Context, plan *lake.Plan, view *overlay.View, r TextQuery) (sets []*row.Bitmap, used string, err error) {
-	x, field := r.index(view)
+	x, field := r.index(view, r.positions())
 	if x == nil {
 		return nil, "", nil
 	}
@@ -214,7 +243,11 @@ func TextMatches(ctx context.Context, plan *lake.Plan, view *overlay.View, r Tex
 	}
 	sets = make([]*row.Bitmap, len(plan.Files))
 	for _, p := range parts {
-		set, err := matching(ctx, p.Reader, field, &r)
+		find := matching
+		if r.Form != nil {
+			find = matchingForm
+		}
+		set, err := find(ctx, p.Reader, field, &r)
 		if err != nil {
 			if err := p.Damaged(ctx, err); err != nil {
 				return nil, "", err

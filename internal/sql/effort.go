@@ -45,7 +45,7 @@ func (q *statement) scalar(name string) bool {
 			return false
 		}
 		defer rows.Close()
-		known = map[string]stability{"bm25": ofAll, "match": ofAll}
+		known = map[string]stability{"bm25": ofAll, "match": ofAll, "highlight": ofAll}
 		for rows.Next() {
 			names, ok := rows.Record().Column(0).(*array.String)
 			steady, isNumber := rows.Record().Column(1).(*array.Int64)

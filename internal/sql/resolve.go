@@ -454,7 +454,7 @@ func (r *resolver) expr(v any, with *ctes, sc *scope, top bool) error {
 				return err
 			}
 			if top && n != nil && tree.Str(n, "class") == "FUNCTION" && tree.Str(n, "alias") == "" {
-				if name := strings.ToLower(tree.Str(n, "function_name")); (name == "bm25" || name == "match") && len(r.edits) > 0 {
+				if name := strings.ToLower(tree.Str(n, "function_name")); isText(name) && len(r.edits) > 0 {
 					r.edits[len(r.edits)-1].New += " AS " + name
 				}
 			}
@@ -466,7 +466,10 @@ func (r *resolver) expr(v any, with *ctes, sc *scope, top bool) error {
 		switch tree.Str(v, "class") {
 		case "FUNCTION":
 			name := strings.ToLower(tree.Str(v, "function_name"))
-			if (name == "bm25" || name == "match") && tree.Str(v, "schema") == "" {
+			if isText(name) && tree.Str(v, "schema") == "" {
+				if name == "highlight" {
+					return r.highlight(v, with, sc)
+				}
 				return r.textFunction(name, v, sc)
 			}
 		case "COLUMN_REF":

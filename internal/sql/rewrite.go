@@ -119,7 +119,7 @@ func (q *statement) rewrite(w *rewriting) (*rewriting, error) {
 
 // parse gives the syntax tree of a SELECT whose functions are all for statements of users.
 func (q *statement) parse(text string) (node, error) {
-	return q.s.env.trees.Of(text, func() (string, error) { return q.s.env.engine.Parse(q.ctx, text) }, func(root node) error { return guard.Check(root, text, macro.EffortFunction) })
+	return q.s.env.trees.Of(text, func() (string, error) { return q.s.env.engine.Parse(q.ctx, text) }, func(root node) error { return guard.Check(root, text, macro.EffortFunction, textcall.AnalyzeFunction) })
 }
 
 // expand replaces the search functions of a text until none is left.

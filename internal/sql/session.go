@@ -21,7 +21,6 @@ import (
 
 	"github.com/overlakedb/overlake/internal/engine"
 	"github.com/overlakedb/overlake/internal/errs"
-	"github.com/overlakedb/overlake/internal/index/bm25"
 	"github.com/overlakedb/overlake/internal/lake"
 	"github.com/overlakedb/overlake/internal/overlay"
 	"github.com/overlakedb/overlake/internal/row"
@@ -29,6 +28,7 @@ import (
 	"github.com/overlakedb/overlake/internal/sql/coltype"
 	"github.com/overlakedb/overlake/internal/sql/lex"
 	"github.com/overlakedb/overlake/internal/sql/paths"
+	"github.com/overlakedb/overlake/internal/sql/textcall"
 	"github.com/overlakedb/overlake/internal/sql/tree"
 )
 
@@ -39,13 +39,12 @@ type Env struct {
 	overlays *overlay.Set
 	export   []string
 	texts    *search.TextCache
+	queries  textcall.Queries
 
 	paths *paths.Paths
 	trees *tree.Trees
 
 	mu      sync.Mutex
-	scorers map[int64]*bm25.Scorer
-	last    int64
 	scalars map[string]stability // functions that make one value of each row
 }
 
@@ -55,8 +54,8 @@ const treeBytes = 16 << 20
 // NewEnv prepares an engine for sessions over a catalog. export lists the directories that COPY TO may write into.
 func NewEnv(db *engine.DB, catalog lake.Catalog, overlays *overlay.Set, export []string) (*Env, error) {
 	e := &Env{engine: db, catalog: catalog, overlays: overlays, export: export, texts: search.NewTextCache(),
-		paths: paths.New(paths.Most), trees: tree.NewTrees(treeBytes), scorers: map[int64]*bm25.Scorer{}}
-	return e, errors.Join(coltype.Register(db), e.registerText(), registerEffort(db))
+		paths: paths.New(paths.Most), trees: tree.NewTrees(treeBytes)}
+	return e, errors.Join(coltype.Register(db), e.queries.Register(db), registerEffort(db))
 }
 
 // Session carries what statements of one user share: the current schema and the settings. It is safe for concurrent use;
@@ -128,6 +127,7 @@ type statement struct {
 	gone         bool              // parameters stood in text that was replaced by its value
 	asked        int               // how many queries this one is aside of
 
+	texts  map[string]readyText     // queries of texts, by what they ask
 	rowsOf map[string][]*row.Bitmap // what queries aside have found, by their text
 }
 

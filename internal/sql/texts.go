@@ -9,15 +9,14 @@ import (
 
 	"github.com/apache/arrow-go/v18/arrow/array"
 
-	"github.com/overlakedb/overlake/internal/analysis"
 	"github.com/overlakedb/overlake/internal/errs"
 	"github.com/overlakedb/overlake/internal/index/bm25"
-	"github.com/overlakedb/overlake/internal/index/bm25/similarity"
 	"github.com/overlakedb/overlake/internal/lake"
 	"github.com/overlakedb/overlake/internal/overlay"
 	"github.com/overlakedb/overlake/internal/predicate"
 	"github.com/overlakedb/overlake/internal/search"
 	"github.com/overlakedb/overlake/internal/sql/lex"
+	"github.com/overlakedb/overlake/internal/sql/textcall"
 	"github.com/overlakedb/overlake/internal/sql/tree"
 )
 
@@ -26,84 +25,84 @@ import (
 //
 //   - ORDER BY bm25(column, query) DESC LIMIT n: in the table's place come the rows that the index names.
 //   - WHERE match(column, query): the rows that may match, in files that it covers.
+//
+// highlight(text, query) needs to know nothing of a column: the text may be any expression.
 
-// textCall is one call of these functions.
+// textCall is one call of bm25 or match.
 type textCall struct {
-	source   *source
-	column   string
-	text     string // the query as it was written
-	analyzer *analysis.Analyzer
-	query    bm25.Query
-	params   similarity.Params
-	arg      string // the text of the first argument
-	end      int    // the token of the closing bracket
+	source *source
+	column string
+	form   *textcall.Form
+	arg    string // the text of the first argument
+	end    int    // the token of the closing bracket
 }
 
-// same tells whether two calls speak of the same terms of a column, and of which rows match.
+// same tells whether two calls speak of one column, and of which rows match.
 func (c *textCall) same(o *textCall) bool {
-	return c.source == o.source && c.column == o.column && c.analyzer.Fingerprint() == o.analyzer.Fingerprint() && slices.Equal(c.query.Terms, o.query.Terms) &&
-		slices.Equal(c.query.Counts, o.query.Counts) && c.query.All == o.query.All && c.query.Min == o.query.Min
+	return c.source == o.source && c.column == o.column && c.form.Same(o.form)
 }
 
-// textCall reads a call.
-func (r *resolver) textCall(name string, n node, sc *scope) (*textCall, error) {
-	at := tree.Location(n)
-	i := r.token(at)
-	fail := func(format string, args ...any) (*textCall, error) {
-		return nil, errs.With(lex.Errorf(r.text, max(at, 0), format, args...), errs.Hint("write %s(column, 'words'), with analyzer => 'english', k1 => 1.2, b => 0.75 or operator => 'and' if needed", name))
-	}
+// isText tells which functions of texts are ours.
+func isText(name string) bool { return name == "bm25" || name == "match" || name == "highlight" }
+
+// textArgs reads the arguments of a call: the query, the options, and where the arguments are.
+func (r *resolver) textArgs(name string, n node) (query string, o textcall.Options, args [][]lex.Token, end int, err error) {
+	i := r.token(tree.Location(n))
 	if i < 0 || i+1 >= len(r.tokens) || !r.tokens[i+1].Is("(") {
-		return nil, errs.New(errs.Internal, "sql.text", "the parser gave no place for a call", errs.On(name))
+		return "", o, nil, 0, errs.New(errs.Internal, "sql.text", "the parser gave no place for a call", errs.On(name))
 	}
-	args, end := lex.Args(r.tokens, i+1)
+	args, end = lex.Args(r.tokens, i+1)
 	children := tree.List(n, "children")
 	if len(children) < 2 || len(args) != len(children) {
-		return fail("%s needs a column and a query", name)
-	}
-	c := &textCall{params: similarity.DefaultParams, arg: r.text[args[0][0].Start:args[0][len(args[0])-1].End], end: end}
-	col, _ := children[0].(node)
-	if tree.Str(col, "class") != "COLUMN_REF" {
-		return fail("the first argument of %s must be a column of a table", name)
-	}
-	if c.source, c.column = find(col, sc); c.source == nil {
-		return fail("%s needs a text column of a table, and %s is none", name, c.arg)
+		return "", o, nil, 0, r.textError(name, n, "%s needs a column and a query", name)
 	}
 	second, _ := children[1].(node)
-	var ok bool
-	if c.text, ok = r.q.constant(second).(string); !ok {
-		return fail("the query of %s must be a string or a parameter", name)
+	query, ok := r.q.constant(second).(string)
+	if !ok {
+		return "", o, nil, 0, r.textError(name, n, "the query of %s must be a string or a parameter", name)
 	}
-	analyzer, operator := "standard", ""
-	r.q.s.textDefaults(&analyzer, &c.params)
-	for _, x := range children[2:] {
-		o, _ := x.(node)
-		v := r.q.constant(o)
-		switch strings.ToLower(tree.Str(o, "alias")) {
-		case "analyzer":
-			analyzer, ok = v.(string)
-		case "operator":
-			operator, ok = v.(string)
-		case "k1":
-			c.params.K1, ok = number(v)
-		case "b":
-			c.params.B, ok = number(v)
-		default:
-			ok = false
+	r.q.s.textDefaults(&o.Analyzer, &o.Params)
+	for k, x := range children[2:] {
+		x, _ := x.(node)
+		var v any = r.q.constant(x)
+		if f, ok := number(v); ok {
+			v = f
 		}
-		if !ok {
-			return fail("%s has no option %q, or not with this value", name, tree.Str(o, "alias"))
+		if err := o.Set(name, tree.Str(x, "alias"), v); err != nil {
+			return "", o, nil, 0, r.textPlace(args[2+k], err)
 		}
 	}
-	var err error
-	if c.analyzer, err = analysis.Find(analyzer); err != nil {
+	return query, o, args, end, nil
+}
+
+// textError names the place of a call and how to write one.
+func (r *resolver) textError(name string, n node, format string, args ...any) error {
+	return errs.With(lex.Errorf(r.text, max(tree.Location(n), 0), format, args...), errs.Hint("write %s(column, 'words'), with options such as analyzer => 'english' or syntax => 'query_string' behind", name))
+}
+
+// textPlace names the place of an argument that is wrong.
+func (r *resolver) textPlace(arg []lex.Token, err error) error {
+	return errs.Wrap(errs.KindOf(err), "sql.text", lex.At(r.text, arg[0].Start, err.Error()), errs.Hint("%s", errs.HintOf(err)))
+}
+
+// textCall reads a call of bm25 or match.
+func (r *resolver) textCall(name string, n node, sc *scope) (*textCall, error) {
+	query, o, args, end, err := r.textArgs(name, n)
+	if err != nil {
 		return nil, err
 	}
-	if err := c.params.Check(); err != nil {
-		return nil, err
+	c := &textCall{arg: r.text[args[0][0].Start:args[0][len(args[0])-1].End], end: end}
+	col, _ := tree.List(n, "children")[0].(node)
+	if tree.Str(col, "class") != "COLUMN_REF" {
+		return nil, r.textError(name, n, "the first argument of %s must be a column of a table", name)
 	}
-	c.query = bm25.ParseQuery(c.analyzer, c.text)
-	c.query.All, err = bm25.ParseOperator(operator)
-	return c, err
+	if c.source, c.column = find(col, sc); c.source == nil {
+		return nil, r.textError(name, n, "%s needs a text column of a table, and %s is none", name, c.arg)
+	}
+	if c.form, err = textcall.New(c.column, query, o); err != nil {
+		return nil, r.textPlace(args[1], err)
+	}
+	return c, nil
 }
 
 // textFunction prepares bm25(column, query …) and match(column, query …).
@@ -112,18 +111,49 @@ func (r *resolver) textFunction(name string, n node, sc *scope) error {
 	if err != nil {
 		return err
 	}
-	scorer, by, err := r.q.scorer(c, name == "bm25")
+	ready, by, err := r.q.textReady(c, name == "bm25")
 	if err != nil {
 		return err
 	}
-	id := r.q.addScorer(scorer)
-	function := scoreFunction
+	function := textcall.ScoreFunction
 	if name == "match" {
-		function = matchFunction
+		function = textcall.MatchFunction
 	}
-	r.q.notes = append(r.q.notes, fmt.Sprintf("text %s(%s.%s, '%s'): analyzer %s, %d terms; %s", name, c.source.id, c.column, c.text, c.analyzer.Name(), len(c.query.Terms), by))
-	r.edits = append(r.edits, lex.Edit{Start: r.tokens[r.token(tree.Location(n))].Start, End: r.tokens[c.end].End, New: fmt.Sprintf("%s(%d, %s)", function, id, c.arg)})
+	r.q.notes = append(r.q.notes, fmt.Sprintf("text %s(%s.%s, %s; %s", name, c.source.id, c.column, c.form, by))
+	r.edits = append(r.edits, lex.Edit{Start: r.tokens[r.token(tree.Location(n))].Start, End: r.tokens[c.end].End, New: fmt.Sprintf("%s(%d, %s)", function, r.q.addText(ready), c.arg)})
 	return nil
+}
+
+// highlight prepares highlight(text, query …). The query knows the text by its column's name, if it is a column.
+func (r *resolver) highlight(n node, with *ctes, sc *scope) error {
+	query, o, args, end, err := r.textArgs("highlight", n)
+	if err != nil {
+		return err
+	}
+	first, _ := tree.List(n, "children")[0].(node)
+	column := "text"
+	if names := tree.List(first, "column_names"); tree.Str(first, "class") == "COLUMN_REF" && len(names) > 0 {
+		column, _ = names[len(names)-1].(string)
+	}
+	ready, err := textcall.NewHighlight(column, query, o)
+	if err != nil {
+		return r.textPlace(args[1], err)
+	}
+	start, last := args[0][0].Start, args[0][len(args[0])-1].End
+	r.edits = append(r.edits, lex.Edit{Start: r.tokens[r.token(tree.Location(n))].Start, End: start, New: fmt.Sprintf("%s(%d, ", textcall.HighlightFunction, r.q.addText(ready))})
+	if err := r.expr(first, with, sc, false); err != nil {
+		return err
+	}
+	r.edits = append(r.edits, lex.Edit{Start: last, End: r.tokens[end].End, New: ")"})
+	return nil
+}
+
+// addText keeps a query for the functions while the statement runs, by the number that it gives.
+func (q *statement) addText(r *textcall.Ready) int64 {
+	q.slow = true
+	id, forget := q.s.env.queries.Add(r)
+	q.release = append(q.release, forget)
+	return id
 }
 
 // textIndexes gives what the statement may ask of the indexes of texts of a table: a view, nil when there is none, and the
@@ -146,18 +176,37 @@ func (q *statement) textIndexes(s *source) (view *overlay.View, only string, err
 	return v, only, nil
 }
 
-// asks is a call as a question to an index.
-func (c *textCall) asks(plan *lake.Plan, only string) search.TextQuery {
-	return search.TextQuery{Field: columnID(plan.Schema, c.column), Analyzer: c.analyzer, Query: c.query, Only: only}
+// asks is a call as a question to an index; ready is not needed for statistics.
+func (c *textCall) asks(plan *lake.Plan, only string, ready *textcall.Ready) search.TextQuery {
+	ask := search.TextQuery{Field: columnID(plan.Schema, c.column), Analyzer: c.form.Analyzer, Query: c.form.Words, Form: c.form.Plan, Only: only}
+	if ready != nil {
+		ask.Ranked = ready.Query()
+	}
+	return ask
 }
 
-// scorer prepares a call for the engine: with what BM25 needs to know about the column, over all rows of the snapshot, whatever
-// the statement keeps. A match without a score needs none of it. by tells EXPLAIN where it comes from.
-func (q *statement) scorer(c *textCall, scored bool) (_ *bm25.Scorer, by string, err error) {
-	if !scored {
-		return bm25.NewScorer(c.analyzer, c.query, bm25.Stats{Docs: 1, SumTotalTermFreq: 1}, c.params), "row by row", nil
+// readyText is a query that was prepared, and where its statistics come from.
+type readyText struct {
+	*textcall.Ready
+	by string
+}
+
+// textReady prepares a call for the engine, once a statement: with what BM25 needs to know about the column, over all rows of the
+// snapshot, whatever the statement keeps. A match needs none of it, unless terms of the column stand for a part of its query. by
+// tells EXPLAIN where it comes from.
+func (q *statement) textReady(c *textCall, scored bool) (_ *textcall.Ready, by string, err error) {
+	f, s := c.form, c.source
+	if scored = scored || f.Plan != nil && f.Plan.Expands(); !scored {
+		if f.Plan == nil {
+			return f.ReadyWords(bm25.Stats{Docs: 1, SumTotalTermFreq: 1}), "row by row", nil
+		}
+		bound, err := f.Plan.Bind(f.Plan.Empty())
+		return f.ReadyForm(bound), "row by row", err
 	}
-	s := c.source
+	key := fmt.Sprintf("%s\x00%v\x00%s\x00%s", s.base.UUID(), s.ref, c.column, f.Key())
+	if known, ok := q.texts[key]; ok {
+		return known.Ready, known.by, nil
+	}
 	plan, err := s.base.Plan(q.ctx, s.ref, nil)
 	if err != nil {
 		return nil, "", err
@@ -170,7 +219,7 @@ func (q *statement) scorer(c *textCall, scored bool) (_ *bm25.Scorer, by string,
 		return nil, "", err
 	}
 	// A name may come to mean another column; a field id does not.
-	ask := c.asks(plan, only)
+	ask := c.asks(plan, only, nil)
 	id := strconv.Itoa(ask.Field)
 	files := make([]search.TextFile, len(plan.Files))
 	for i := range plan.Files {
@@ -179,15 +228,33 @@ func (q *statement) scorer(c *textCall, scored bool) (_ *bm25.Scorer, by string,
 			return s.base.ReadFile(ctx, f, []string{c.column}, s.ref, false)
 		}}
 	}
-	st, index, err := search.TextStats(q.ctx, q.s.env.texts, plan, view, files, ask)
-	if err != nil {
-		return nil, "", err
+	var out readyText
+	var index string
+	if f.Plan == nil {
+		st, used, err := search.TextStats(q.ctx, q.s.env.texts, plan, view, files, ask)
+		if err != nil {
+			return nil, "", err
+		}
+		out.Ready, index, out.by = f.ReadyWords(st), used, fmt.Sprintf("%d documents", st.Docs)
+	} else {
+		st, used, err := search.FormStats(q.ctx, plan, view, files, ask)
+		if err != nil {
+			return nil, "", err
+		}
+		bound, err := f.Plan.Bind(st)
+		if err != nil {
+			return nil, "", err
+		}
+		out.Ready, index, out.by = f.ReadyForm(bound), used, fmt.Sprintf("%d documents", st.Docs(0))
 	}
-	by = fmt.Sprintf("%d documents, counted in the column, no index", st.Docs)
-	if index != "" {
-		by = fmt.Sprintf("%d documents, counted by index %s", st.Docs, index)
+	if out.by += ", counted in the column, no index"; index != "" {
+		out.by = strings.TrimSuffix(out.by, "in the column, no index") + "by index " + index
 	}
-	return bm25.NewScorer(c.analyzer, c.query, st, c.params), by, nil
+	if q.texts == nil {
+		q.texts = map[string]readyText{}
+	}
+	q.texts[key] = out
+	return out.Ready, out.by, nil
 }
 
 // callOn is a call of a function on a column of the table, nil when the expression is none.
@@ -261,7 +328,11 @@ func (r *resolver) texts(n node, s *source, sc *scope, sql *string) error {
 	if err != nil || len(plan.Files) == 0 {
 		return err
 	}
-	request := search.TextRequest{TextQuery: c.asks(plan, only), K: int(order.Rows), Ties: order.Ties, Matches: matches}
+	ready, _, err := r.q.textReady(c, true)
+	if err != nil {
+		return err
+	}
+	request := search.TextRequest{TextQuery: c.asks(plan, only, ready), Scorer: ready.Scorer(), K: int(order.Rows), Ties: order.Ties, Matches: matches}
 	note := ""
 	if filtered {
 		bound, err := s.base.Bind(s.ref, filter)
@@ -278,9 +349,6 @@ func (r *resolver) texts(n node, s *source, sc *scope, sql *string) error {
 			allowed += a.Len()
 		}
 		note = fmt.Sprintf("; %d rows of WHERE by index", allowed)
-	}
-	if request.Scorer, _, err = r.q.scorer(c, true); err != nil {
-		return err
 	}
 	hits, ok, err := search.FindTexts(r.q.ctx, plan, view, request)
 	if !ok || err != nil {
@@ -305,7 +373,11 @@ func (q *statement) narrow(s *source, plan *lake.Plan, a *search.Access) (*searc
 		return a, err
 	}
 	for _, c := range s.match {
-		sets, index, err := search.TextMatches(q.ctx, plan, view, c.asks(plan, only))
+		ready, _, err := q.textReady(c, false)
+		if err != nil {
+			return nil, err
+		}
+		sets, index, err := search.TextMatches(q.ctx, plan, view, c.asks(plan, only, ready))
 		if err != nil {
 			return nil, err
 		}

@@ -76,11 +76,11 @@ func endsList(tokens []lex.Token, i int) bool {
 	return false
 }
 
-// Rewritten reports whether rewriting may change an expression that is not a single bm25(…) or match(…), which are headed
+// Rewritten reports whether rewriting may change an expression that is not a single bm25(…), match(…) or highlight(…), which are headed
 // by their own name.
 func Rewritten(tokens []lex.Token) bool {
 	call := func(i int) bool { return i+1 < len(tokens) && tokens[i+1].Is("(") }
-	if n := strings.ToLower(tokens[0].Text); (n == "bm25" || n == "match") && call(0) && lex.Close(tokens, 1) == len(tokens)-1 {
+	if n := strings.ToLower(tokens[0].Text); (n == "bm25" || n == "match" || n == "highlight") && call(0) && lex.Close(tokens, 1) == len(tokens)-1 {
 		return false
 	}
 	for i, t := range tokens {
@@ -92,7 +92,7 @@ func Rewritten(tokens []lex.Token) bool {
 			switch strings.ToLower(t.Name()) {
 			case "select", "from", "table":
 				return true
-			case "bm25", "match", "rrf":
+			case "bm25", "match", "highlight", "rrf":
 				if call(i) {
 					return true
 				}

@@ -7,12 +7,14 @@
 //	                                                                                        columns of the table, distance
 //	bm25_search(table, column, query, k [, filter => '…'] [, bm25 options])                  columns of the table, score
 //	hybrid_search(table, text column, query, vector column, vector, k [, metric, filter, rrf_k, depth, bm25 options])
+//	analyze(analyzer, text)                              term, position, position_length, start and end (bytes) of each term
 //	rrf(rank, rank … [, k => 60] [, depth => 1000])     Σ 1/(k + position), each rank a distance or a bm25(…)
 //	max_sim(vectors, query)                             Σ over the vectors of the query of the largest inner product
 package macro
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -20,6 +22,7 @@ import (
 	"github.com/overlakedb/overlake/internal/search"
 	"github.com/overlakedb/overlake/internal/sql/coltype"
 	"github.com/overlakedb/overlake/internal/sql/lex"
+	"github.com/overlakedb/overlake/internal/sql/textcall"
 )
 
 // EffortFunction carries the effort that vector_search was called with, as a condition that is true.
@@ -60,7 +63,7 @@ var macros map[string]func(*call) (string, error)
 
 func init() {
 	macros = map[string]func(*call) (string, error){
-		"vector_search": vectorSearch, "bm25_search": bm25Search, "hybrid_search": hybridSearch, "rrf": reciprocalRank, "max_sim": maxSim,
+		"vector_search": vectorSearch, "bm25_search": bm25Search, "hybrid_search": hybridSearch, "rrf": reciprocalRank, "analyze": analyze, "max_sim": maxSim,
 	}
 }
 
@@ -226,7 +229,7 @@ func (c *call) metric() string {
 // textOptions takes the options of bm25 and gives them as its further arguments.
 func (c *call) textOptions() string {
 	out := ""
-	for _, o := range []string{"analyzer", "k1", "b", "operator"} {
+	for _, o := range append(slices.Clone(textcall.QueryOptions), textcall.ScoreOptions...) {
 		if v := c.option(o); v != "" {
 			out += ", " + o + " => " + v
 		}
@@ -279,6 +282,12 @@ func hybridSearch(c *call) (string, error) {
 	}
 	return fmt.Sprintf("(SELECT * FROM (SELECT *, rrf(%s %s (%s), bm25(%s, %s%s)%s) AS score FROM %s WHERE true%s) WHERE score > 0 ORDER BY score DESC LIMIT (%s))",
 		column, op, c.expr(4), text, c.expr(2), c.textOptions(), o, table, filter, c.expr(5)), c.err
+}
+
+// analyze is the terms of one text; of NULL there are none.
+func analyze(c *call) (string, error) {
+	c.want("analyzer", "text")
+	return fmt.Sprintf("(SELECT unnest(from_json(%s(%s, %s), '%s'), recursive := true))", textcall.AnalyzeFunction, c.expr(0), c.expr(1), textcall.AnalyzeShape), c.err
 }
 
 // reciprocalRank becomes window functions over all rows that the WHERE clause leaves. Rows with one score have one rank.

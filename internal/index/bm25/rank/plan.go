@@ -166,6 +166,10 @@ func prefixKey(n primitive.Phrase, prefix string) string {
 // Positions reports whether the query needs the positions of terms.
 func (p *Plan) Positions() bool { return p.exact }
 
+// Expands reports whether terms of the dictionaries stand for a part of the query. Then the statistics say which rows match;
+// else they say only how well.
+func (p *Plan) Expands() bool { return len(p.patterns) > 0 }
+
 // Keep makes a function that says which terms the query may ask a source for. It is for one goroutine. A source that holds
 // only the postings of those terms gives the same answers.
 func (p *Plan) Keep() func(field int, term []byte) bool {
@@ -287,6 +291,16 @@ func (p *Plan) Gather(ctx context.Context, s posting.Source) (*Statistics, error
 		st.located = map[posting.Source][]map[string]posting.Term{s: located}
 	}
 	return st, nil
+}
+
+// Docs is the number of rows with a term in a field.
+func (st *Statistics) Docs(field int) int64 { return st.fields[field].Docs }
+
+// Unlocated is the statistics without the source they were gathered from, for a source that is not kept.
+func (st *Statistics) Unlocated() *Statistics {
+	out := *st
+	out.located = nil
+	return &out
 }
 
 func bytesOf(terms []string) [][]byte {

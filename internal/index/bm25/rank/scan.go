@@ -64,8 +64,7 @@ func (s *Scan) Gather(ctx context.Context, p *Plan) (*Statistics, error) {
 		if err != nil {
 			return err
 		}
-		one.located = nil // the rows are not kept
-		p.Merge(st, one)
+		p.Merge(st, one.Unlocated())
 		return nil
 	})
 	return st, err
