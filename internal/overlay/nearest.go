@@ -5,6 +5,8 @@ import (
 	"context"
 	"slices"
 
+	"golang.org/x/sync/errgroup"
+
 	"github.com/overlakedb/overlake/internal/errs"
 	"github.com/overlakedb/overlake/internal/index/vector"
 	"github.com/overlakedb/overlake/internal/lake"
@@ -39,13 +41,54 @@ func (p *covering) covered() (n int64) {
 	return n
 }
 
+// askParallel bounds the requests that are under way at once while artifacts are opened.
+const askParallel = 32
+
 // coverings opens the artifacts of an index that cover files of a plan, and gives the places of the files that none covers,
-// or only one that is not as it should be. An error means that the query is at its end.
+// or only one that is not as it should be. What the files are now and what the artifacts say is asked at the same time, of all
+// of them. An error means that the query is at its end.
 func (x *Index) coverings(ctx context.Context, plan *lake.Plan, fits func(r *reader) bool) (parts []*covering, rest []int, err error) {
-	at := map[*Artifact]int{}
+	type opened struct {
+		r   *reader
+		err error
+	}
+	var g errgroup.Group
+	g.SetLimit(askParallel)
+	at := map[*Artifact]*opened{}
+	named := make([]*Artifact, len(plan.Files))
 	for i := range plan.Files {
 		f := &plan.Files[i]
-		a, base, err := x.Artifact(ctx, f)
+		a, ok := x.view.v.Artifact(x.ID, f.Path)
+		if !ok {
+			continue
+		}
+		named[i] = a
+		g.Go(func() error {
+			// What goes wrong here, check tells.
+			_, _ = x.view.key(ctx, f)
+			return nil
+		})
+		if at[a] != nil || a.Fingerprint != x.print {
+			continue
+		}
+		o := &opened{}
+		at[a] = o
+		if o.r = x.view.o.set.cache.opened(a); o.r == nil {
+			g.Go(func() error {
+				o.r, o.err = x.view.o.set.cache.reader(ctx, a)
+				return nil
+			})
+		}
+	}
+	_ = g.Wait() // each keeps its own
+	place := map[*Artifact]int{}
+	for i, a := range named {
+		if a == nil {
+			rest = append(rest, i)
+			continue
+		}
+		f := &plan.Files[i]
+		a, base, err := x.check(ctx, f, a)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -53,20 +96,19 @@ func (x *Index) coverings(ctx context.Context, plan *lake.Plan, fits func(r *rea
 			rest = append(rest, i)
 			continue
 		}
-		k, ok := at[a]
+		k, ok := place[a]
 		if !ok {
 			k = -1
-			r, err := x.view.o.set.cache.reader(ctx, a)
-			if err != nil {
-				if err := x.damaged(ctx, a, err); err != nil {
+			o := at[a]
+			if o.err != nil {
+				if err := x.damaged(ctx, a, o.err); err != nil {
 					return nil, nil, err
 				}
-			}
-			if r != nil && err == nil && fits(r) {
+			} else if o.r != nil && fits(o.r) {
 				k = len(parts)
-				parts = append(parts, &covering{index: x, a: a, r: r})
+				parts = append(parts, &covering{index: x, a: a, r: o.r})
 			}
-			at[a] = k
+			place[a] = k
 		}
 		if k < 0 {
 			rest = append(rest, i)
