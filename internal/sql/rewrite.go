@@ -15,6 +15,7 @@ import (
 	"github.com/overlakedb/overlake/internal/sql/guard"
 	"github.com/overlakedb/overlake/internal/sql/lex"
 	"github.com/overlakedb/overlake/internal/sql/macro"
+	"github.com/overlakedb/overlake/internal/sql/textcall"
 )
 
 // rewriting is a SELECT on its way to the engine: the text as it is now, and how it came about, so that an error of the
