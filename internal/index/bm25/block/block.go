@@ -23,8 +23,8 @@ const Slack = 64
 // MaxWidth is the greatest width.
 const MaxWidth = 32
 
-// Values are those of one block.
-type Values = [Size]uint32
+// Values are those of one block, with room behind them that kernels may write to.
+type Values = [Size + 16]uint32
 
 // Width is the least width that holds all values.
 func Width(values []uint32) uint {
@@ -68,13 +68,18 @@ func At(packed []byte, width uint, i int) uint32 {
 // Unpack gives n values, at most Size, each with one added: frequencies are held so.
 func Unpack(to *Values, packed []byte, n int, width uint) {
 	if width == 0 {
-		for i := range to {
-			to[i] = 1
-		}
+		*to = ones
 		return
 	}
 	unpack(to, packed[:Bytes(n, width)+Slack], n, width)
 }
+
+var ones = func() (v Values) {
+	for i := range v {
+		v[i] = 1
+	}
+	return v
+}()
 
 // Sums gives n rows of gaps, each less one, that follow on the row before first. It tells whether they stay below 2^32.
 func Sums(to *Values, packed []byte, n int, width uint, first uint32) bool {
@@ -105,32 +110,41 @@ func AppendBits(to []byte, rows []uint32, first uint32) []byte {
 	return to
 }
 
-// FromBits gives the rows of a bit set of so many words. It tells whether there are n of them and the last is last; only
-// then may they be used.
-func FromBits(to *Values, set []byte, words, n int, first, last uint32) bool {
-	set = set[:8*words]
+// MaxWords is the greatest number of words of a bit set: packed, no block is longer.
+const MaxWords = Size * MaxWidth / 64
+
+// Ranks gives the number of bits before each word of a bit set, at most MaxWords of them, and tells whether it has n bits, the
+// last one for the row last. Only then may the set be used.
+func Ranks(to *[MaxWords]uint8, set []byte, n int, first, last uint32) bool {
 	count := 0
 	for i := 0; i < len(set); i += 8 {
+		to[i/8] = uint8(count)
 		count += bits.OnesCount64(binary.LittleEndian.Uint64(set[i:]))
+		if count > n {
+			return false
+		}
 	}
-	if count != n || words == 0 {
+	if count != n || n > Size || len(set) != 8*Words(first, last) {
 		return false
 	}
-	top := binary.LittleEndian.Uint64(set[len(set)-8:])
-	if top == 0 || uint64(first)+uint64(words)*64-1-uint64(bits.LeadingZeros64(top)) != uint64(last) {
-		return false
-	}
-	fromBits(to, set, n, first)
-	return true
+	return binary.LittleEndian.Uint64(set[len(set)-8:])>>((last-first)&63) == 1
 }
 
-// Rank is the number of bits of a set below bit, and whether bit itself is there.
-func Rank(set []byte, bit uint32) (int, bool) {
-	n := 0
-	last := int(bit >> 6 << 3)
-	for i := 0; i < last; i += 8 {
-		n += bits.OnesCount64(binary.LittleEndian.Uint64(set[i:]))
+// FromBits gives the rows of a bit set that Ranks found to have n of them.
+func FromBits(to *Values, set []byte, n int, first uint32) { fromBits(to, set, n, first) }
+
+// Find tells whether a bit of a set is there, and how many are below it.
+func Find(ranks *[MaxWords]uint8, set []byte, bit uint32) (int, bool) {
+	w := binary.LittleEndian.Uint64(set[bit>>6<<3:])
+	return int(ranks[bit>>6&(MaxWords-1)]) + bits.OnesCount64(w&(1<<(bit&63)-1)), w>>(bit&63)&1 != 0
+}
+
+// LowerBound is the place of the first of the Size values that is not less than x; the last one never is.
+func LowerBound(v *Values, x uint32) int {
+	i := 0
+	for step := Size / 2; step > 0; step /= 2 {
+		below := (int64(v[i+step-1]) - int64(x)) >> 63 // all ones when the value is less
+		i += step & int(below)
 	}
-	w := binary.LittleEndian.Uint64(set[last:])
-	return n + bits.OnesCount64(w&(1<<(bit&63)-1)), w>>(bit&63)&1 != 0
+	return i
 }

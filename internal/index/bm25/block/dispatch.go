@@ -1,4 +1,10 @@
+//go:build !amd64 || purego
+
 package block
+
+import "github.com/overlakedb/overlake/internal/vec/kernel"
+
+const best = kernel.Plain
 
 func unpack(to *Values, packed []byte, n int, width uint) { plainUnpack(to, packed, n, width) }
 

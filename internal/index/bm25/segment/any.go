@@ -6,6 +6,7 @@ import (
 	"math/bits"
 	"slices"
 
+	"github.com/overlakedb/overlake/internal/index/bm25/block"
 	"github.com/overlakedb/overlake/internal/index/bm25/posting"
 	"github.com/overlakedb/overlake/internal/index/bm25/similarity"
 )
@@ -193,10 +194,10 @@ func (c *clause) each(lo, hi uint32, f func(l *list, from, to int)) error {
 		}
 		from, to := 0, l.count
 		if l.first < lo {
-			from = lowerBound(&l.row, lo)
+			from = block.LowerBound(&l.row, lo)
 		}
 		if l.last >= hi {
-			to = lowerBound(&l.row, hi)
+			to = block.LowerBound(&l.row, hi)
 		}
 		if from < to {
 			f(l, from, to)

@@ -3,6 +3,7 @@ package segment
 import (
 	"context"
 
+	"github.com/overlakedb/overlake/internal/index/bm25/block"
 	"github.com/overlakedb/overlake/internal/index/bm25/posting"
 )
 
@@ -82,7 +83,7 @@ func (c *cursor) Advance(target uint32) uint32 {
 	if err := l.decodeRows(); err != nil {
 		return c.fail(err)
 	}
-	c.i = lowerBound(&l.row, target)
+	c.i = block.LowerBound(&l.row, target)
 	c.row = l.row[c.i]
 	return c.row
 }

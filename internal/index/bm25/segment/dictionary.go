@@ -31,46 +31,42 @@ const (
 
 // dictBlock is a block of the dictionary that was read.
 type dictBlock struct {
-	f       *fieldReader
-	rows    uint32
-	n       int
-	keys    []byte
-	stats   []byte
-	base    int64
-	small   uint32 // checksums
-	smallAt uint32
+	f     *fieldReader
+	rows  uint32
+	n     int
+	keys  []byte
+	stats []byte
 
-	terms []posting.Term // once all numbers are read
+	base     int64 // where its first large run begins
+	small    int64 // where the shared run begins, behind the large ones
+	smallLen int64
+	posLen   int64
+	smallSum uint32
+	posSum   uint32
 }
 
-// parseBlock reads a block without its last four bytes, which are the checksum.
-func parseBlock(f *fieldReader, rows uint32, b []byte) (*dictBlock, error) {
+// parseBlock reads a block without its last four bytes, which are the checksum. Runs end at limit.
+func parseBlock(f *fieldReader, rows uint32, limit int64, b []byte) (*dictBlock, error) {
 	d := &dictBlock{f: f, rows: rows}
-	n, k := binary.Uvarint(b)
-	if k <= 0 || n == 0 || n > termsPerBlock {
-		return nil, corrupt("a dictionary block of %d terms", n)
-	}
-	b = b[k:]
-	length, k := binary.Uvarint(b)
-	if k <= 0 || length > uint64(len(b)-k) {
+	n := numbers{b: b}
+	d.n = int(min(n.uvarint(), termsPerBlock+1))
+	length := n.uvarint()
+	if n.bad || d.n == 0 || d.n > termsPerBlock || length > uint64(len(n.b)) {
 		return nil, corrupt("a dictionary block does not decode")
 	}
-	d.n, d.keys = int(n), b[k:k+int(length)]
-	b = b[k+int(length):]
-	base, k := binary.Uvarint(b)
-	sums := 4
+	d.keys, n.b = n.b[:length], n.b[length:]
+	base, large, small, pos := n.uvarint(), n.uvarint(), n.uvarint(), uint64(0)
+	d.smallSum = n.sum()
 	if f.Positions {
-		sums = 8
+		pos = n.uvarint()
+		d.posSum = n.sum()
 	}
-	if k <= 0 || base > math.MaxInt64/2 || len(b) < k+sums {
+	most := uint64(limit)
+	if n.bad || base > most || large > most || small > most || pos > most || base+large+small+pos > most || small > math.MaxUint32 || pos > math.MaxUint32 {
 		return nil, corrupt("a dictionary block does not decode")
 	}
-	d.base = int64(base)
-	d.small = binary.LittleEndian.Uint32(b[k:])
-	if f.Positions {
-		d.smallAt = binary.LittleEndian.Uint32(b[k+4:])
-	}
-	d.stats = b[k+sums:]
+	d.base, d.small, d.smallLen, d.posLen = int64(base), int64(base+large), int64(small), int64(pos)
+	d.stats = n.b
 	return d, nil
 }
 
@@ -94,7 +90,7 @@ func (r *Reader) readBlocks(ctx context.Context, f *fieldReader, numbers []int) 
 		if !r.resident && checksum.Of(body) != binary.LittleEndian.Uint32(b[len(body):]) {
 			return nil, corrupt("dictionary block %d fails its checksum", numbers[i])
 		}
-		if out[i], err = parseBlock(f, r.head.Rows, body); err != nil {
+		if out[i], err = parseBlock(f, r.head.Rows, r.posts.Length, body); err != nil {
 			return nil, err
 		}
 	}
@@ -153,110 +149,104 @@ func nextKey(keys []byte, before int) (shared int, suffix, rest []byte, err erro
 	return int(s), keys[k : k+int(n)], keys[k+int(n):], nil
 }
 
-// decode reads the numbers of all terms.
-func (d *dictBlock) decode() error {
-	if d.terms != nil {
-		return nil
-	}
-	terms := make([]posting.Term, d.n)
-	b := d.stats
-	bad := false
-	number := func() uint64 {
-		v, k := binary.Uvarint(b)
-		if k <= 0 {
-			bad, b = true, nil
-			return 0
-		}
-		b = b[k:]
-		return v
-	}
-	one := func() byte {
-		if len(b) == 0 {
-			bad = true
-			return 0
-		}
-		v := b[0]
-		b = b[1:]
-		return v
-	}
-	sum := func() uint64 {
-		if len(b) < 4 {
-			bad, b = true, nil
-			return 0
-		}
-		v := binary.LittleEndian.Uint32(b)
-		b = b[4:]
+// numbers reads what a dictionary block says of its terms, one after another.
+type numbers struct {
+	d     *dictBlock
+	b     []byte
+	bad   bool
+	large int64 // where the next large run begins
+	small int64 // where in the shared run, and in the shared positions, the next small term is
+	pos   int64
+}
+
+func (d *dictBlock) numbers() numbers { return numbers{d: d, b: d.stats, large: d.base} }
+
+func (n *numbers) uvarint() uint64 {
+	if len(n.b) > 0 && n.b[0] < 0x80 {
+		v := n.b[0]
+		n.b = n.b[1:]
 		return uint64(v)
 	}
-	at := d.base // of the next large run
-	small, smallPos := int64(0), int64(0)
-	for i := range terms {
-		t := &terms[i]
-		docs := number()
-		if docs == 0 {
-			t.DocFreq, t.TotalFreq = 1, 1
-			t.At[0], t.At[1] = formInline, number()
-			if d.f.Positions {
-				t.At[2] = number()
-			}
-			if t.At[1] >= uint64(d.rows) || t.At[2] > math.MaxInt32 {
-				bad = true
-			}
-		} else {
-			more := number()
-			if docs > uint64(d.f.Docs) || more > uint64(d.f.SumTotalTermFreq) {
-				bad = true
-				break
-			}
-			t.DocFreq, t.TotalFreq = int64(docs), int64(docs+more)
-			if isSmall(docs, docs+more) {
-				var w [3]byte
-				if w[0] = one(); more > 0 {
-					w[1] = one()
-				}
-				if d.f.Positions {
-					w[2] = one()
-				}
-				if w[0] > block.MaxWidth || w[1] > block.MaxWidth || w[2] > block.MaxWidth {
-					bad = true
-					break
-				}
-				t.At[0] = formSmall | uint64(w[0])<<2 | uint64(w[1])<<8 | uint64(w[2])<<14
-				t.At[1], t.At[2] = uint64(small), uint64(smallPos)
-				small += int64(block.Bytes(int(docs), uint(w[0]))) + int64(block.Bytes(int(docs), uint(w[1])))
-				smallPos += int64(block.Bytes(int(docs+more), uint(w[2])))
-			} else {
-				length := number()
-				sums := sum()
-				var pos uint64
-				if d.f.Positions {
-					pos = number()
-					sums |= sum() << 32
-				}
-				if length > math.MaxInt64/4 || pos > math.MaxInt64/4 || uint64(at) > math.MaxInt64/4 {
-					bad = true
-					break
-				}
-				t.At = [4]uint64{formLarge | uint64(at)<<2, length, pos, sums}
-				at += int64(length) + int64(pos)
-			}
-		}
-		if bad {
-			break
-		}
+	v, k := binary.Uvarint(n.b)
+	if k <= 0 {
+		n.bad, n.b = true, nil
+		return 0
 	}
-	if bad || len(b) > 0 || at > 1<<43 || small > math.MaxUint32 || smallPos > math.MaxUint32 {
+	n.b = n.b[k:]
+	return v
+}
+
+func (n *numbers) width() uint64 {
+	if len(n.b) == 0 || n.b[0] > block.MaxWidth {
+		n.bad = true
+		return 0
+	}
+	v := n.b[0]
+	n.b = n.b[1:]
+	return uint64(v)
+}
+
+func (n *numbers) sum() uint32 {
+	if len(n.b) < 4 {
+		n.bad, n.b = true, nil
+		return 0
+	}
+	v := binary.LittleEndian.Uint32(n.b)
+	n.b = n.b[4:]
+	return v
+}
+
+// next gives the next term.
+func (n *numbers) next(t *posting.Term) error {
+	d := n.d
+	docs := n.uvarint()
+	if docs == 0 {
+		*t = posting.Term{DocFreq: 1, TotalFreq: 1, At: [4]uint64{formInline, n.uvarint()}}
+		if d.f.Positions {
+			t.At[2] = n.uvarint()
+		}
+		if n.bad || t.At[1] >= uint64(d.rows) || t.At[2] > math.MaxInt32 {
+			return corrupt("the numbers of a dictionary block do not decode")
+		}
+		return nil
+	}
+	more := n.uvarint()
+	if n.bad || docs > uint64(d.f.Docs) || more > uint64(d.f.SumTotalTermFreq) {
 		return corrupt("the numbers of a dictionary block do not decode")
 	}
-	for i := range terms {
-		if t := &terms[i]; t.At[0]&3 == formSmall {
-			t.At[0] |= uint64(at) << 20
-			t.At[1] |= uint64(small) << 32
-			t.At[2] |= uint64(smallPos) << 32
-			t.At[3] = uint64(d.small) | uint64(d.smallAt)<<32
+	t.DocFreq, t.TotalFreq = int64(docs), int64(docs+more)
+	if isSmall(docs, docs+more) {
+		rw, fw, pw := n.width(), uint64(0), uint64(0)
+		if more > 0 {
+			fw = n.width()
 		}
+		if d.f.Positions {
+			pw = n.width()
+		}
+		t.At = [4]uint64{
+			formSmall | rw<<2 | fw<<8 | pw<<14 | uint64(d.small)<<20,
+			uint64(d.smallLen)<<32 | uint64(n.small),
+			uint64(d.posLen)<<32 | uint64(n.pos),
+			uint64(d.smallSum) | uint64(d.posSum)<<32,
+		}
+		n.small += int64(block.Bytes(int(docs), uint(rw)) + block.Bytes(int(docs), uint(fw)))
+		n.pos += int64(block.Bytes(int(docs+more), uint(pw)))
+		if n.bad || n.small > d.smallLen || n.pos > d.posLen {
+			return corrupt("the numbers of a dictionary block do not decode")
+		}
+		return nil
 	}
-	d.terms = terms
+	length := n.uvarint()
+	sums, pos := uint64(n.sum()), uint64(0)
+	if d.f.Positions {
+		pos = n.uvarint()
+		sums |= uint64(n.sum()) << 32
+	}
+	if left := uint64(d.small - n.large); n.bad || length > left || pos > left-length {
+		return corrupt("the numbers of a dictionary block do not decode")
+	}
+	t.At = [4]uint64{formLarge | uint64(n.large)<<2, length, pos, sums}
+	n.large += int64(length + pos)
 	return nil
 }
 
@@ -296,10 +286,12 @@ func (r *Reader) Lookup(ctx context.Context, field int, terms [][]byte) ([]posti
 		if at < 0 {
 			continue
 		}
-		if err := d.decode(); err != nil {
-			return nil, err
+		n := d.numbers()
+		for range at + 1 {
+			if err := n.next(&out[i]); err != nil {
+				return nil, err
+			}
 		}
-		out[i] = d.terms[at]
 	}
 	return out, nil
 }
@@ -354,12 +346,10 @@ func (r *Reader) Walk(ctx context.Context, field int, from []byte, yield func(te
 
 // walk gives the terms of the block that are not less than from. seek is from where on the next ones are wanted.
 func (d *dictBlock) walk(from []byte, yield func(term []byte, t posting.Term) ([]byte, bool)) (seek []byte, more bool, err error) {
-	if err := d.decode(); err != nil {
-		return nil, false, err
-	}
-	keys := d.keys
+	keys, n := d.keys, d.numbers()
 	var key []byte
-	for i := range d.terms {
+	var t posting.Term
+	for range d.n {
 		shared, suffix, rest, err := nextKey(keys, len(key))
 		if err != nil {
 			return nil, false, err
@@ -368,10 +358,13 @@ func (d *dictBlock) walk(from []byte, yield func(term []byte, t posting.Term) ([
 			return nil, false, corrupt("the terms of a dictionary block are not in order")
 		}
 		key, keys = append(key[:shared], suffix...), rest
+		if err := n.next(&t); err != nil {
+			return nil, false, err
+		}
 		if bytes.Compare(key, from) < 0 {
 			continue
 		}
-		next, more := yield(key, d.terms[i])
+		next, more := yield(key, t)
 		if !more {
 			return nil, false, nil
 		}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/binary"
 	"math"
-	"math/bits"
 
 	"github.com/overlakedb/overlake/internal/errs"
 	"github.com/overlakedb/overlake/internal/index/bm25/block"
@@ -34,8 +33,7 @@ type list struct {
 	hasRows   bool
 	hasFreqs  bool
 	set       []byte // rows as a bit set, or nil
-	setRank   [64]uint8
-	hasRank   bool
+	setRank   [block.MaxWords]uint8
 	freqs     []byte
 	freqWidth uint
 	row       block.Values
@@ -121,7 +119,7 @@ func (l *list) open(q openRequest, rows uint32, b, p []byte) error {
 	l.term, l.rows, l.err = q.term, rows, nil
 	l.body, l.lasts, l.ends, l.before, l.worths, l.widths = nil, nil, nil, nil, nil, nil
 	l.pos.packed, l.pos.ends, l.pos.widths, l.pos.width, l.pos.total, l.pos.upTo = nil, nil, nil, 0, 0, 0
-	l.at, l.first, l.hasRank, l.set = 0, 0, false, nil
+	l.at, l.first, l.set = 0, 0, nil
 	at := q.term.At
 	switch at[0] & 3 {
 	case formInline:
@@ -253,7 +251,7 @@ func (l *list) worthOf(i int) uint16 { return binary.LittleEndian.Uint16(l.worth
 
 // load makes block i the one at work, without decoding it.
 func (l *list) load(i int) error {
-	l.at, l.hasRows, l.hasFreqs, l.hasRank, l.pos.upTo = i, false, false, false, 0
+	l.at, l.hasRows, l.hasFreqs, l.pos.upTo = i, false, false, 0
 	l.first = 0
 	from := uint32(0)
 	if i > 0 {
@@ -278,31 +276,16 @@ func (l *list) load(i int) error {
 	}
 	l.set = nil
 	if rw == bitSet {
-		if size > 8*len(l.setRank) {
+		if size > 8*block.MaxWords {
 			return corrupt("block %d of a term is a bit set of %d bytes", i, size)
 		}
 		l.set = l.body[from : int(from)+size]
-		if !l.rank() {
+		if !block.Ranks(&l.setRank, l.set, l.count, l.first, l.last) {
 			return corrupt("block %d of a term has not as many rows as it should", i)
 		}
 	}
 	l.freqs, l.freqWidth = l.body[int(from)+size:cap(l.body)], fw
 	return nil
-}
-
-// rank counts the rows before each word of the bit set, and says whether there are as many as there should be, up to the last.
-func (l *list) rank() bool {
-	n := 0
-	for i := 0; i < len(l.set); i += 8 {
-		l.setRank[i/8] = uint8(n)
-		n += bits.OnesCount64(binary.LittleEndian.Uint64(l.set[i:]))
-		if n > l.count {
-			return false
-		}
-	}
-	bit := l.last - l.first
-	top := binary.LittleEndian.Uint64(l.set[len(l.set)-8:])
-	return n == l.count && top>>(bit&63) == 1
 }
 
 // decodeRows makes sure that rows are decoded.
@@ -311,9 +294,7 @@ func (l *list) decodeRows() error {
 		return nil
 	}
 	if l.set != nil {
-		if !block.FromBits(&l.row, l.set, len(l.set)/8, l.count, l.first, l.last) {
-			return corrupt("a bit set of a term does not decode")
-		}
+		block.FromBits(&l.row, l.set, l.count, l.first)
 	} else {
 		from := 0
 		if l.at > 0 {
@@ -391,15 +372,13 @@ func (l *list) index(row uint32) (int, bool, error) {
 		if row < l.first {
 			return 0, false, nil
 		}
-		bit := row - l.first
-		w := binary.LittleEndian.Uint64(l.set[bit>>6<<3:])
-		i := int(l.setRank[bit>>6]) + bits.OnesCount64(w&(1<<(bit&63)-1))
-		return i, w>>(bit&63)&1 != 0, nil
+		i, ok := block.Find(&l.setRank, l.set, row-l.first)
+		return i, ok, nil
 	}
 	if err := l.decodeRows(); err != nil {
 		return 0, false, err
 	}
-	i := lowerBound(&l.row, row)
+	i := block.LowerBound(&l.row, row)
 	return i, l.row[i] == row, nil
 }
 
@@ -456,15 +435,4 @@ func (l *list) positionsAt(i int) ([]uint32, error) {
 	}
 	o.out = out
 	return out, nil
-}
-
-func lowerBound(v *block.Values, x uint32) int {
-	// The last value is not less than x.
-	i := 0
-	for step := block.Size / 2; step > 0; step /= 2 {
-		if v[i+step-1] < x {
-			i += step
-		}
-	}
-	return i
 }

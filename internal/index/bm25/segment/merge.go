@@ -209,12 +209,13 @@ type partStream struct {
 	sorts     bool
 	limit     int64 // bytes of postings that may be held
 
-	blocks []*dictBlock // read ahead
-	at     int          // number of the block behind them
-	d      *dictBlock   // at work
-	n      int          // term in it
-	keys   []byte
-	key    []byte
+	blocks  []*dictBlock // read ahead
+	at      int          // number of the block behind them
+	d       *dictBlock   // at work
+	n       int          // term in it
+	numbers numbers
+	keys    []byte
+	key     []byte
 
 	list list
 	i    int // in its block
@@ -246,10 +247,7 @@ func (s *partStream) next() ([]byte, error) {
 			}
 		}
 		s.d, s.blocks = s.blocks[0], s.blocks[1:]
-		if err := s.d.decode(); err != nil {
-			return nil, err
-		}
-		s.n, s.keys, s.key = 0, s.d.keys, s.key[:0]
+		s.n, s.keys, s.key, s.numbers = 0, s.d.keys, s.key[:0], s.d.numbers()
 	}
 	shared, suffix, rest, err := nextKey(s.keys, len(s.key))
 	if err != nil {
@@ -259,7 +257,10 @@ func (s *partStream) next() ([]byte, error) {
 		return nil, corrupt("the terms of a dictionary block are not in order")
 	}
 	s.key, s.keys = append(s.key[:shared], suffix...), rest
-	t := s.d.terms[s.n]
+	var t posting.Term
+	if err := s.numbers.next(&t); err != nil {
+		return nil, err
+	}
 	s.n++
 	if t.At[0]&3 == formLarge && !s.part.Reader.resident && int64(t.At[1]+t.At[2]) > s.limit {
 		return nil, errs.With(errs.Newf(errs.Exhausted, "segment.merge", "the postings of a term have %d bytes, more than %d", t.At[1]+t.At[2], s.limit), errs.Hint("give merges more memory"))

@@ -233,8 +233,11 @@ func (w *writer) endBlock() error {
 	b = binary.AppendUvarint(b, uint64(len(w.keys)))
 	b = append(b, w.keys...)
 	b = binary.AppendUvarint(b, uint64(w.base))
+	b = binary.AppendUvarint(b, uint64(w.at-w.base))
+	b = binary.AppendUvarint(b, uint64(len(w.small)))
 	b = binary.LittleEndian.AppendUint32(b, checksum.Of(w.small))
 	if h.Positions {
+		b = binary.AppendUvarint(b, uint64(len(w.smallPos)))
 		b = binary.LittleEndian.AppendUint32(b, checksum.Of(w.smallPos))
 	}
 	b = append(b, w.stats...)
