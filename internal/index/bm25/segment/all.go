@@ -30,7 +30,7 @@ func (s *search) all() error {
 		for j, r := range k.rowsOf[:n] {
 			sum := 0.0
 			for i, c := range s.clauses {
-				sum += float64(c.score(k.freqs[i][j], r)) * c.repeat
+				sum = c.add(sum, c.score(k.freqs[i][j], r))
 			}
 			if v := float32(sum); v > s.c.Top.Bound(s.part) {
 				s.c.Top.Offer(s.part, r, v)
@@ -124,11 +124,12 @@ func (s *search) leadRows(place int, counting bool, rest float64, bound float32)
 	l := c.list
 	n := 0
 	l.decodeFreqs()
+	c.scoreBlock(0, l.count)
 	for j, r := range l.row[:l.count] {
 		if s.filter != nil && !s.filter.has(r) {
 			continue
 		}
-		v := float64(c.score(l.freq[j], r)) * c.repeat
+		v := float64(c.scores[j]) * c.repeat
 		if !counting && float32((v+rest)*sumSlack) <= bound {
 			s.c.Lower = true
 			continue
@@ -146,15 +147,31 @@ func (s *search) keep(place []int, at int, c *clause, n int, counting bool, boun
 	for _, o := range k.joined[at+1:] {
 		rest += o.most
 	}
+	l := c.list
 	m := 0
 	for j, r := range k.rowsOf[:n] {
-		freq, err := c.at(r)
+		ok, err := l.seek(r)
 		if err != nil {
 			return 0, err
 		}
-		if freq == 0 {
+		if !ok {
+			break
+		}
+		if r < l.first {
 			continue
 		}
+		if !counting && float32((k.partial[j]+c.boundHere()+rest)*sumSlack) <= bound {
+			s.c.Lower = true
+			continue
+		}
+		i, ok, err := l.index(r)
+		if err != nil {
+			return 0, err
+		}
+		if !ok {
+			continue
+		}
+		freq := l.freqAt(i)
 		v := k.partial[j] + float64(c.score(freq, r))*c.repeat
 		if !counting && float32((v+rest)*sumSlack) <= bound {
 			s.c.Lower = true

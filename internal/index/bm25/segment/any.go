@@ -8,10 +8,7 @@ import (
 
 	"github.com/overlakedb/overlake/internal/index/bm25/block"
 	"github.com/overlakedb/overlake/internal/index/bm25/posting"
-	"github.com/overlakedb/overlake/internal/index/bm25/similarity"
 )
-
-func scoreOf(weight, freq, inv float32) float32 { return similarity.Score(weight, freq, inv) }
 
 // A search for any of several terms goes over windows of rows. In a window, a term adds at most what its best block there is
 // worth. Those terms that together cannot reach what a row must exceed are not essential (MaxScore, Turtle and Flood 1995; in
@@ -38,6 +35,9 @@ func (s *search) any() error {
 			known = max(known, c.list.term.DocFreq)
 		}
 	}
+	if err := s.raise(); err != nil {
+		return err
+	}
 	before := s.c.Hits
 	s.known = before + known
 	err := s.windows()
@@ -53,13 +53,9 @@ func (s *search) exact() bool {
 		if c.weight == 0 {
 			continue
 		}
-		most := 0.0
-		for _, v := range c.inv[1:] {
-			most = max(most, float64(v))
-		}
 		part := float64(c.weight)
-		if !math.IsInf(most, 1) { // else the score is the weight itself
-			part /= 1 + most*float64(c.maxFreq)
+		if !math.IsInf(c.greatest, 1) { // else the score is the weight itself
+			part /= 1 + c.greatest*float64(c.maxFreq)
 		}
 		sum += float64(c.weight) * c.repeat
 		_, e := math.Frexp(part / 2) // half for what rounds
@@ -97,7 +93,7 @@ func (s *search) windows() error {
 			c.most = c.mostIn(lo, hi)
 			total += c.most
 		}
-		bound := s.c.Top.Bound(s.part)
+		bound := s.bound()
 		var err error
 		switch {
 		case float32(total) <= bound && !s.counts:
@@ -167,8 +163,9 @@ func (c *clause) mostIn(lo, hi uint32) float64 {
 	return c.bound(most)
 }
 
-// each gives the postings of the window, decoded, block by block: those from from to to of the block at work.
-func (c *clause) each(lo, hi uint32, f func(l *list, from, to int)) error {
+// each gives the postings of the window, rows decoded, in blocks of at least a worth: those from from to to of the block at
+// work.
+func (c *clause) each(lo, hi uint32, least uint16, f func(l *list, from, to int)) error {
 	l := c.list
 	if c.small {
 		to := c.next
@@ -184,13 +181,11 @@ func (c *clause) each(lo, hi uint32, f func(l *list, from, to int)) error {
 		if i > 0 && l.lastOf(i-1)+1 >= hi {
 			return nil
 		}
-		if l.at != i || !l.hasRows {
-			if err := l.load(i); err != nil {
-				return err
-			}
-			if err := l.decodeRows(); err != nil {
-				return err
-			}
+		if l.worthOf(i) < least {
+			continue
+		}
+		if err := c.open(i); err != nil {
+			return err
 		}
 		from, to := 0, l.count
 		if l.first < lo {
@@ -211,65 +206,134 @@ func (c *clause) each(lo, hi uint32, f func(l *list, from, to int)) error {
 
 // anyWindow searches a window. The clauses before essential cannot make a hit by themselves; they ascend by the most that
 // they add.
-func (s *search) anyWindow(live []*clause, essential int, lo, hi uint32) error {
+func (s *search) anyWindow(live []*clause, essential int, lo, hi uint32) (err error) {
+	rest := 0.0
+	for _, c := range live[:essential] {
+		rest += c.most
+	}
+	n := 0
+	if !s.counts && essential == len(live)-1 {
+		n, err = s.oneEssential(live[essential], lo, hi, rest)
+	} else {
+		n, err = s.manyEssential(live, essential, lo, hi, rest)
+	}
+	bound := s.bound()
+	for i := essential - 1; i >= 0 && n > 0 && err == nil; i-- {
+		n, err = s.lookUp(live[:i+1], n, bound)
+	}
+	if err == nil {
+		s.offer(n, bound)
+	}
+	return err
+}
+
+// oneEssential takes candidates from the only list that makes hits.
+func (s *search) oneEssential(c *clause, lo, hi uint32, rest float64) (n int, err error) {
+	w := &s.window
+	bound := s.bound()
+	s.c.Lower = true
+	take := func(l *list, from, to int) {
+		c.scoreBlock(from, to)
+		s.c.Hits += int64(to - from)
+		for j := from; j < to; j++ {
+			v := float64(c.scores[j&127]) * c.repeat
+			if float32(v+rest) > bound {
+				w.cand[n], w.values[n] = l.row[j], v
+				n++
+			}
+		}
+	}
+	if s.filter != nil {
+		take = func(l *list, from, to int) {
+			c.scoreBlock(from, to)
+			for j := from; j < to; j++ {
+				r := l.row[j]
+				if !s.filter.has(r) {
+					continue
+				}
+				s.c.Hits++
+				if v := float64(c.scores[j]) * c.repeat; float32(v+rest) > bound {
+					w.cand[n], w.values[n] = r, v
+					n++
+				}
+			}
+		}
+	}
+	least := uint16(0)
+	if !c.small {
+		// A block is looked at if it may hold a candidate.
+		least = c.leastWorth(float32(float64(bound)*(1-boundSlack) - rest))
+	}
+	return n, c.each(lo, hi, least, take)
+}
+
+// manyEssential adds up the scores of the lists that make hits, and counts rows if that is still to be done.
+func (s *search) manyEssential(live []*clause, essential int, lo, hi uint32, rest float64) (int, error) {
 	w := &s.window
 	clear(w.rows[:])
 	for _, c := range live[essential:] {
 		if err := s.accumulate(c, lo, hi); err != nil {
-			return err
+			return 0, err
 		}
 	}
 	if s.counts {
 		w.hits = w.rows
 		for _, c := range live[:essential] {
-			err := c.each(lo, hi, func(l *list, from, to int) {
+			err := c.each(lo, hi, 0, func(l *list, from, to int) {
 				for _, r := range l.row[from:to] {
-					w.hits[(r-lo)>>6] |= 1 << (r & 63)
+					k := (r - lo) & (windowRows - 1)
+					w.hits[k>>6] |= 1 << (k & 63)
 				}
 			})
 			if err == nil && !c.small && c.list.at != c.next {
 				err = c.list.load(c.next) // for what is looked up below
 			}
 			if err != nil {
-				return err
+				return 0, err
 			}
 		}
 		s.countHits(lo)
 	} else if essential > 0 {
 		s.c.Lower = true
 	}
-	rest := 0.0
-	for _, c := range live[:essential] {
-		rest += c.most
+	return s.candidates(lo, rest, !s.counts), nil
+}
+
+// lookUp looks for candidates in the last of some lists. Those that cannot exceed the bound are dropped.
+func (s *search) lookUp(lists []*clause, n int, bound float32) (int, error) {
+	w := &s.window
+	c := lists[len(lists)-1]
+	others := 0.0
+	for _, o := range lists[:len(lists)-1] {
+		others += o.most
 	}
-	n := s.candidates(lo, rest, !s.counts)
-	bound := s.c.Top.Bound(s.part)
-	for i := essential - 1; i >= 0 && n > 0; i-- {
-		c := live[i]
-		rest = 0
-		for _, c := range live[:i+1] {
-			rest += c.most
+	l := c.list
+	k := 0
+	for j, r := range w.cand[:n] {
+		v := w.values[j]
+		if float32(v+others+c.most) <= bound {
+			continue
 		}
-		k := 0
-		for j, r := range w.cand[:n] {
-			v := w.values[j]
-			if float32(v+rest) <= bound {
+		ok, err := l.seek(r)
+		if err != nil {
+			return 0, err
+		}
+		if ok && r >= l.first {
+			if float32(v+others+c.boundHere()) <= bound {
 				continue
 			}
-			freq, err := c.at(r)
+			i, ok, err := l.index(r)
 			if err != nil {
-				return err
+				return 0, err
 			}
-			if freq > 0 {
-				v += float64(c.score(freq, r)) * c.repeat
+			if ok {
+				v += float64(c.score(l.freqAt(i), r)) * c.repeat
 			}
-			w.cand[k], w.values[k] = r, v
-			k++
 		}
-		n = k
+		w.cand[k], w.values[k] = r, v
+		k++
 	}
-	s.offer(n, bound)
-	return nil
+	return k, nil
 }
 
 // offer gives candidates to the list of the best.
@@ -278,7 +342,7 @@ func (s *search) offer(n int, bound float32) {
 	for j, r := range w.cand[:n] {
 		if v := float32(w.values[j]); v > bound {
 			s.c.Top.Offer(s.part, r, v)
-			bound = s.c.Top.Bound(s.part)
+			bound = s.bound()
 		}
 	}
 }
@@ -286,12 +350,12 @@ func (s *search) offer(n int, bound float32) {
 // accumulate adds the scores of a clause.
 func (s *search) accumulate(c *clause, lo, hi uint32) error {
 	w := &s.window
-	return c.each(lo, hi, func(l *list, from, to int) {
-		l.decodeFreqs()
+	return c.each(lo, hi, 0, func(l *list, from, to int) {
+		c.scoreBlock(from, to)
+		repeat := c.repeat
 		for j := from; j < to; j++ {
-			r := l.row[j]
-			k := r - lo
-			w.sums[k] += float64(c.score(l.freq[j], r)) * c.repeat
+			k := (l.row[j&127] - lo) & (windowRows - 1)
+			w.sums[k] += float64(c.scores[j&127]) * repeat
 			w.rows[k>>6] |= 1 << (k & 63)
 		}
 	})
@@ -314,7 +378,7 @@ func (s *search) countHits(lo uint32) {
 // candidates takes the rows that were seen and may still be among the best, with their sums. count says that they are hits to be counted.
 func (s *search) candidates(lo uint32, rest float64, count bool) int {
 	w := &s.window
-	bound := s.c.Top.Bound(s.part)
+	bound := s.bound()
 	n := 0
 	for i, b := range w.rows {
 		if b == 0 {
@@ -346,13 +410,12 @@ func (s *search) wholeWindow(lo, hi uint32) error {
 	w := &s.window
 	clear(w.rows[:])
 	for _, c := range s.clauses {
-		err := c.each(lo, hi, func(l *list, from, to int) {
-			l.decodeFreqs()
+		err := c.each(lo, hi, 0, func(l *list, from, to int) {
+			c.scoreBlock(from, to)
 			for j := from; j < to; j++ {
-				r := l.row[j]
-				k := r - lo
-				w.sums[k] += float64(c.score(l.freq[j], r)) * c.repeat
-				w.found[k] = min(w.found[k]+int64(c.repeat), math.MaxInt32)
+				k := (l.row[j] - lo) & (windowRows - 1)
+				w.sums[k] = c.add(w.sums[k], c.scores[j])
+				w.found[k] += int64(c.repeat)
 				w.rows[k>>6] |= 1 << (k & 63)
 			}
 		})
@@ -370,6 +433,6 @@ func (s *search) wholeWindow(lo, hi uint32) error {
 			w.found[k] = 0
 		}
 	}
-	s.offer(s.candidates(lo, 0, true), s.c.Top.Bound(s.part))
+	s.offer(s.candidates(lo, 0, true), s.bound())
 	return nil
 }

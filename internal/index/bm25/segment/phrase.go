@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/overlakedb/overlake/internal/index/bm25/posting"
+	"github.com/overlakedb/overlake/internal/index/bm25/similarity"
 )
 
 // A phrase is looked for in two steps: rows that have all its terms, and among those that may be worth it, rows where the terms
@@ -36,7 +37,7 @@ func (s *search) phrase(q *Query) error {
 		if p.Terms[0].DocFreq == 0 {
 			return nil
 		}
-		s.need = 1
+		s.need, s.floor = 1, float32(math.Inf(-1))
 		if err := s.open(&c, c.Clauses); err != nil {
 			return err
 		}
@@ -67,12 +68,13 @@ func (s *search) phrase(q *Query) error {
 		s.slots[i].offset -= least
 	}
 	s.room(len(s.requests))
-	lens, err := s.load()
-	if err != nil {
+	if err := s.load(); err != nil {
 		return err
 	}
 	for i := range s.requests {
-		s.addClause().prepare(s.lists[i], &s.r.fields[p.Field], lens[p.Field], q.Norms[p.Field], p.Weight, 1)
+		if err := s.addClause(i, p.Field, q.Norms[p.Field], p.Weight, 1); err != nil {
+			return err
+		}
 	}
 	return s.phraseRows(p)
 }
@@ -189,7 +191,7 @@ func (s *search) phraseRow(p *Phrase, j int, r uint32) error {
 			// A position begins at most one match.
 			most = float32(freqs * uint64(len(s.slots)))
 		}
-		if float32(float64(scoreOf(p.Weight, most, inv))+float64(p.Weight)*boundSlack) <= s.c.Top.Bound(s.part) {
+		if float32(float64(similarity.Score(p.Weight, most, inv))+float64(p.Weight)*boundSlack) <= s.c.Top.Bound(s.part) {
 			s.c.Lower = true
 			return nil
 		}
@@ -217,7 +219,7 @@ func (s *search) phraseRow(p *Phrase, j int, r uint32) error {
 		return nil
 	}
 	s.c.Hits++
-	if v := scoreOf(p.Weight, freq, inv); v > s.c.Top.Bound(s.part) {
+	if v := similarity.Score(p.Weight, freq, inv); v > s.c.Top.Bound(s.part) {
 		s.c.Top.Offer(s.part, r, v)
 	}
 	return nil

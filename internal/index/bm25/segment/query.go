@@ -22,6 +22,9 @@ type Clause struct {
 	Repeat int          // how often its score is added, and how many clauses it stands for; 0 means once
 }
 
+// MaxRepeat bounds Clause.Repeat.
+const MaxRepeat = 1 << 20
+
 // Phrase is terms at fixed distances, or near them.
 type Phrase struct {
 	Field   int
@@ -86,53 +89,6 @@ type Collector struct {
 // counting tells whether every matching row must still be counted.
 func (c *Collector) counting() bool { return c.Track < 0 || c.Hits <= c.Track }
 
-// clause is a clause at work.
-type clause struct {
-	list    *list
-	lens    []byte
-	inv     *[256]float32
-	table   *scoreTable // nil: scores are computed one by one
-	weight  float32
-	repeat  float64
-	maxFreq uint32  // of the field
-	ratio   float64 // by how much inv is greater than when the worths were computed, at most
-
-	small  bool // a list of one decoded block, whose scores are known
-	scores [smallDocs]float32
-	next   int // of a small list: the first row not behind; of others: the block not behind
-
-	most float64 // of the window
-}
-
-// scoreTable holds the scores of low frequencies by length byte.
-type scoreTable [tableFreqs][256]float32
-
-const tableFreqs = 4
-
-// slack of a bound: what rounding in float32 may add to the part of the weight that is reached.
-const boundSlack = 1.0 / (1 << 20)
-
-// bound is the most that a posting of a block of this worth adds.
-func (c *clause) bound(worth uint16) float64 {
-	t := 1.0
-	if worth < math.MaxUint16 {
-		t = float64(worth) / math.MaxUint16
-		if c.ratio != 1 {
-			t = t * c.ratio / (1 - t + t*c.ratio)
-		}
-	}
-	return float64(c.weight) * (t + boundSlack) * c.repeat
-}
-
-// score is that of a row of the list.
-func (c *clause) score(freq, row uint32) float32 {
-	b := c.lens[row]
-	if c.table != nil && freq-1 < tableFreqs {
-		return c.table[freq-1][b]
-	}
-	return scoreOf(c.weight, float32(freq), c.inv[b])
-}
-
 // search is one under way. It is kept for the next one, with all its room.
 type search struct {
 	ctx     context.Context
@@ -142,10 +98,11 @@ type search struct {
 	part    uint32
 	clauses []*clause // in the order of the query
 	lists   []*list
-	need    int   // of MinMatch
-	ordered bool  // scores must be added in the order of the clauses
-	counts  bool  // every matching row must still be counted
-	known   int64 // hits that there are for certain, together with those before
+	need    int     // of MinMatch
+	ordered bool    // scores must be added in the order of the clauses
+	counts  bool    // every matching row must still be counted
+	known   int64   // hits that there are for certain, together with those before
+	floor   float32 // as many rows as are wanted reach it
 
 	window
 	conjunction
@@ -171,7 +128,7 @@ func (r *Reader) Best(ctx context.Context, q *Query, f *Filter, part uint32, c *
 	if q.Phrase != nil {
 		return s.phrase(q)
 	}
-	s.need = max(q.MinMatch, 1)
+	s.need, s.floor = max(q.MinMatch, 1), float32(math.Inf(-1))
 	all, total := q.All, 0
 	var present []Clause
 	for _, c := range q.Clauses {
@@ -237,7 +194,7 @@ func (r *Reader) checkQuery(q *Query, f *Filter) error {
 		if err := check(c.Field, c.Weight); err != nil {
 			return err
 		}
-		if c.Repeat < 0 || c.Repeat > math.MaxInt32 {
+		if c.Repeat < 0 || c.Repeat > MaxRepeat {
 			return errs.Newf(errs.Invalid, op, "a clause that is repeated %d times", c.Repeat)
 		}
 	}
@@ -276,18 +233,19 @@ func (s *search) open(q *Query, clauses []Clause) error {
 	for _, c := range clauses {
 		s.requests = append(s.requests, openRequest{c.Field, c.Term, false})
 	}
-	lens, err := s.load()
-	if err != nil {
+	if err := s.load(); err != nil {
 		return err
 	}
 	for i, c := range clauses {
-		s.addClause().prepare(s.lists[i], &s.r.fields[c.Field], lens[c.Field], q.Norms[c.Field], c.Weight, c.Repeat)
+		if err := s.addClause(i, c.Field, q.Norms[c.Field], c.Weight, c.Repeat); err != nil {
+			return err
+		}
 	}
 	return nil
 }
 
-// addClause gives one more clause, of a search before where there is one.
-func (s *search) addClause() *clause {
+// addClause adds the clause of list i. The room is that of a search before where there is one.
+func (s *search) addClause(i, field int, inv *[256]float32, weight float32, repeat int) error {
 	n := len(s.clauses)
 	if n < cap(s.clauses) {
 		s.clauses = s.clauses[:n+1]
@@ -297,70 +255,36 @@ func (s *search) addClause() *clause {
 	if s.clauses[n] == nil {
 		s.clauses[n] = new(clause)
 	}
-	return s.clauses[n]
+	c := s.clauses[n]
+	// Most queries have one field.
+	for _, o := range s.clauses[:n] {
+		if o.field == field {
+			c.lens, c.inv, c.ratio, c.greatest, c.maxFreq, c.field = o.lens, o.inv, o.ratio, o.greatest, o.maxFreq, field
+			c.prepare(s.lists[i], weight, repeat, s.r.fields[field].MaxLength)
+			return nil
+		}
+	}
+	lens, err := s.r.Lengths(s.ctx, field)
+	if err != nil {
+		return err
+	}
+	f := &s.r.fields[field]
+	c.lens, c.inv, c.maxFreq, c.field = lens, inv, f.MaxFreq, field
+	c.ratio, c.greatest = f.ratio(inv)
+	c.prepare(s.lists[i], weight, repeat, f.MaxLength)
+	return nil
 }
 
 // load reads the lists of the requests and the lengths of their fields, in one round.
-func (s *search) load() (lens map[int][]byte, err error) {
-	lens = make(map[int][]byte, 1)
+func (s *search) load() error {
 	lists := s.lists[:len(s.requests)]
 	if s.r.resident {
-		if err := s.r.openLists(s.ctx, s.requests, lists); err != nil {
-			return nil, err
-		}
-	} else {
-		g, ctx := errgroup.WithContext(s.ctx)
-		g.Go(func() error { return s.r.openLists(ctx, s.requests, lists) })
-		g.Go(func() error { _, err := s.r.section(ctx, lengthsSection); return err })
-		if err := g.Wait(); err != nil {
-			return nil, err
-		}
+		return s.r.openLists(s.ctx, s.requests, lists)
 	}
-	for _, q := range s.requests {
-		if lens[q.field] == nil {
-			if lens[q.field], err = s.r.Lengths(s.ctx, q.field); err != nil {
-				return nil, err
-			}
-		}
-	}
-	return lens, nil
-}
-
-// prepare makes a clause ready. Rows of a list that a segment with right checksums has are below the number of lengths.
-func (c *clause) prepare(l *list, f *fieldReader, lens []byte, inv *[256]float32, weight float32, repeat int) {
-	c.list, c.lens, c.inv, c.weight, c.repeat, c.next = l, lens, inv, weight, float64(repeat), 0
-	c.ratio, c.maxFreq = f.ratio(inv), f.MaxFreq
-	c.table = nil
-	if c.small = l.lasts == nil; c.small {
-		for i, r := range l.row[:l.count] {
-			c.scores[i] = c.score(l.freq[i], r)
-		}
-		return
-	}
-	c.table = tableOf(weight, inv, f.MaxLength)
-}
-
-// ratio is by how much inv is greater than at the build, over the lengths that there are.
-func (f *fieldReader) ratio(inv *[256]float32) float64 {
-	most := 0.0
-	for b := 1; b <= int(f.MaxLength); b++ {
-		most = max(most, float64(inv[b])/float64(f.norms[b]))
-	}
-	if math.IsNaN(most) || math.IsInf(most, 0) {
-		return math.MaxFloat32
-	}
-	return most
-}
-
-// tableOf computes the scores of low frequencies.
-func tableOf(weight float32, inv *[256]float32, longest byte) *scoreTable {
-	t := new(scoreTable)
-	for f := range t {
-		for b := 0; b <= int(longest); b++ {
-			t[f][b] = scoreOf(weight, float32(f+1), inv[b])
-		}
-	}
-	return t
+	g, ctx := errgroup.WithContext(s.ctx)
+	g.Go(func() error { return s.r.openLists(ctx, s.requests, lists) })
+	g.Go(func() error { _, err := s.r.section(ctx, lengthsSection); return err })
+	return g.Wait()
 }
 
 // shortest is how many postings a search without the filter would look at.
@@ -400,7 +324,7 @@ func (s *search) byFilter(all bool) error {
 			}
 			if freq > 0 {
 				found += int(c.repeat)
-				sum += float64(c.score(freq, r)) * c.repeat
+				sum = c.add(sum, c.score(freq, r))
 			} else if all {
 				break
 			}
@@ -408,70 +332,6 @@ func (s *search) byFilter(all bool) error {
 		if found >= need {
 			s.c.Hits++
 			s.c.Top.Offer(s.part, r, float32(sum))
-		}
-	}
-	return nil
-}
-
-// at is how often the term stands in a row; 0 where it does not. Rows ascend from call to call.
-func (c *clause) at(r uint32) (uint32, error) {
-	l := c.list
-	ok, err := l.seek(r)
-	if !ok {
-		return 0, err
-	}
-	i, ok, err := l.index(r)
-	if !ok {
-		return 0, err
-	}
-	return l.freqAt(i), nil
-}
-
-// single searches one clause. Blocks that cannot hold a better row are not decoded.
-func (s *search) single() error {
-	c := s.clauses[0]
-	l := c.list
-	counted := s.filter == nil
-	if counted {
-		s.c.Hits += l.term.DocFreq
-	}
-	for i := 0; i < l.n; i++ {
-		if i%256 == 0 {
-			if err := canceled(s.ctx); err != nil {
-				return err
-			}
-		}
-		bound := s.c.Top.Bound(s.part)
-		if counted || !s.c.counting() {
-			if !c.small && float32(c.bound(l.worthOf(i))) <= bound || c.small && s.c.Top.K() == 0 {
-				s.c.Lower = s.c.Lower || !counted
-				continue
-			}
-		}
-		if !c.small {
-			if err := l.load(i); err != nil {
-				return err
-			}
-			if err := l.decodeRows(); err != nil {
-				return err
-			}
-			l.decodeFreqs()
-		}
-		for j, r := range l.row[:l.count] {
-			if s.filter != nil {
-				if !s.filter.has(r) {
-					continue
-				}
-				s.c.Hits++
-			}
-			score := c.score(l.freq[j], r)
-			if c.repeat != 1 {
-				score = float32(float64(score) * c.repeat)
-			}
-			if score > bound {
-				s.c.Top.Offer(s.part, r, score)
-				bound = s.c.Top.Bound(s.part)
-			}
 		}
 	}
 	return nil
