@@ -2,6 +2,7 @@ package segment
 
 import (
 	"cmp"
+	"math"
 	"slices"
 
 	"github.com/overlakedb/overlake/internal/index/bm25/block"
@@ -125,16 +126,20 @@ func (s *search) leadRows(place int, counting bool, rest float64, bound float32)
 	n := 0
 	l.decodeFreqs()
 	c.scoreBlock(0, l.count)
-	for j, r := range l.row[:l.count] {
-		if s.filter != nil && !s.filter.has(r) {
-			continue
-		}
-		v := float64(c.scores[j]) * c.repeat
-		if !counting && float32((v+rest)*sumSlack) <= bound {
+	cut := float32(math.Inf(-1))
+	if !counting {
+		cut = c.cut(bound, rest)
+	}
+	for j, v := range c.scores[:l.count] {
+		if v <= cut {
 			s.c.Lower = true
 			continue
 		}
-		k.rowsOf[n], k.partial[n], k.freqs[place][n] = r, v, l.freq[j]
+		r := l.row[j]
+		if s.filter != nil && !s.filter.has(r) {
+			continue
+		}
+		k.rowsOf[n], k.partial[n], k.freqs[place][n] = r, float64(v)*c.repeat, l.freq[j]
 		n++
 	}
 	return n, nil

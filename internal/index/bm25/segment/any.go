@@ -232,13 +232,13 @@ func (s *search) oneEssential(c *clause, lo, hi uint32, rest float64) (n int, er
 	w := &s.window
 	bound := s.bound()
 	s.c.Lower = true
+	cut := c.cut(bound, rest)
 	take := func(l *list, from, to int) {
 		c.scoreBlock(from, to)
 		s.c.Hits += int64(to - from)
 		for j := from; j < to; j++ {
-			v := float64(c.scores[j&127]) * c.repeat
-			if float32(v+rest) > bound {
-				w.cand[n], w.values[n] = l.row[j], v
+			if v := c.scores[j&127]; v > cut {
+				w.cand[n], w.values[n] = l.row[j&127], float64(v)*c.repeat
 				n++
 			}
 		}
@@ -252,8 +252,8 @@ func (s *search) oneEssential(c *clause, lo, hi uint32, rest float64) (n int, er
 					continue
 				}
 				s.c.Hits++
-				if v := float64(c.scores[j]) * c.repeat; float32(v+rest) > bound {
-					w.cand[n], w.values[n] = r, v
+				if v := c.scores[j]; v > cut {
+					w.cand[n], w.values[n] = r, float64(v)*c.repeat
 					n++
 				}
 			}
@@ -261,8 +261,7 @@ func (s *search) oneEssential(c *clause, lo, hi uint32, rest float64) (n int, er
 	}
 	least := uint16(0)
 	if !c.small {
-		// A block is looked at if it may hold a candidate.
-		least = c.leastWorth(float32(float64(bound)*(1-boundSlack) - rest))
+		least = c.leastWorth(float32(float64(cut) * c.repeat)) // of a block that may hold a candidate
 	}
 	return n, c.each(lo, hi, least, take)
 }
@@ -378,25 +377,30 @@ func (s *search) countHits(lo uint32) {
 // candidates takes the rows that were seen and may still be among the best, with their sums. count says that they are hits to be counted.
 func (s *search) candidates(lo uint32, rest float64, count bool) int {
 	w := &s.window
-	bound := s.bound()
+	// Sums up to cut cannot, whatever is rounded.
+	bound := float64(s.bound())
+	cut := bound - rest
+	cut -= (math.Abs(bound) + math.Abs(cut)) * boundSlack
 	n := 0
 	for i, b := range w.rows {
 		if b == 0 {
 			continue
 		}
-		allowed := uint64(math.MaxUint64)
 		if s.filter != nil {
-			allowed = s.filter.words[int(lo>>6)+i]
+			allowed := s.filter.words[int(lo>>6)+i]
+			for out := b &^ allowed; out != 0; out &= out - 1 {
+				w.sums[(i*64+bits.TrailingZeros64(out))&(windowRows-1)] = 0
+			}
+			b &= allowed
 		}
 		if count {
-			s.c.Hits += int64(bits.OnesCount64(b & allowed))
+			s.c.Hits += int64(bits.OnesCount64(b))
 		}
 		for ; b != 0; b &= b - 1 {
-			t := bits.TrailingZeros64(b)
-			k := i*64 + t
+			k := (i*64 + bits.TrailingZeros64(b)) & (windowRows - 1)
 			v := w.sums[k]
 			w.sums[k] = 0
-			if allowed>>t&1 != 0 && float32(v+rest) > bound {
+			if v > cut {
 				w.cand[n], w.values[n] = lo+uint32(k), v
 				n++
 			}

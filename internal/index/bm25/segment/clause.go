@@ -134,6 +134,12 @@ func (c *clause) scoreBlock(from, to int) {
 	}
 }
 
+// cut is a score of the clause that is below all those that with rest more exceed a bound.
+func (c *clause) cut(bound float32, rest float64) float32 {
+	v := (float64(bound) - rest) / c.repeat
+	return float32(v - (math.Abs(float64(bound))/c.repeat+math.Abs(v))*boundSlack)
+}
+
 // at is how often the term stands in a row; 0 where it does not. Rows ascend from call to call.
 func (c *clause) at(r uint32) (uint32, error) {
 	l := c.list

@@ -408,6 +408,10 @@ func (l *list) positionsAt(i int) ([]uint32, error) {
 		return nil, corrupt("position %d of %d", from+n, o.total)
 	}
 	out := o.out[:0]
+	if n == 1 && o.ends == nil {
+		o.out = append(out, block.At(o.packed[:cap(o.packed)], o.width, int(from)))
+		return o.out, nil
+	}
 	p := uint32(0)
 	for k := from; k < from+n; {
 		packed, w, at, have := o.packed, o.width, k, o.total-k

@@ -113,8 +113,20 @@ func (s *search) phraseRows(p *Phrase) error {
 				return err
 			}
 		}
+		cut := float32(math.Inf(-1))
+		if p.Slop == 0 {
+			// A phrase stands nowhere more often than any of its terms.
+			lead.scoreBlock(0, l.count)
+			if !s.c.counting() {
+				cut = s.c.Top.Bound(s.part)
+			}
+		}
 		for j := 0; j < l.count; j++ {
 			r := l.row[j]
+			if p.Slop == 0 && lead.scores[j] <= cut {
+				s.c.Lower = true
+				continue
+			}
 			if s.filter != nil && !s.filter.has(r) {
 				continue
 			}
@@ -172,6 +184,13 @@ func (s *search) phraseRow(p *Phrase, j int, r uint32) error {
 			ok, err := c.list.seek(r)
 			if !ok {
 				return err
+			}
+			if r < c.list.first {
+				return nil
+			}
+			if p.Slop == 0 && !s.c.counting() && float32(c.boundHere()) <= s.c.Top.Bound(s.part) {
+				s.c.Lower = true
+				return nil
 			}
 			if i, ok, err = c.list.index(r); !ok {
 				return err
