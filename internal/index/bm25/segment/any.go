@@ -17,17 +17,20 @@ const windowRows = 4096
 
 // window is the room for one.
 type window struct {
-	sums   [windowRows]float64
-	found  [windowRows]int64       // clauses
-	rows   [windowRows / 64]uint64 // that were seen
-	hits   [windowRows / 64]uint64 // that match, while all are counted
-	cand   [windowRows]uint32
-	values [windowRows]float64
+	sums    [windowRows]float64
+	found   [windowRows]int64       // clauses
+	rows    [windowRows / 64]uint64 // that were seen
+	hits    [windowRows / 64]uint64 // that match, while all are counted
+	cand    [windowRows]uint32
+	values  [windowRows]float64
+	matched [windowRows]int64 // clauses of candidates
+
+	spare []*clause
 }
 
 // any searches for rows with at least one clause, or with as many as are needed.
 func (s *search) any() error {
-	s.ordered = s.need > 1 || !s.exact()
+	s.ordered = !s.exact()
 	known := int64(0)
 	if s.need == 1 && s.filter == nil {
 		// No fewer rows match than have the most frequent term.
@@ -100,6 +103,8 @@ func (s *search) windows() error {
 			s.c.Lower = true
 		case s.ordered:
 			err = s.wholeWindow(lo, hi)
+		case s.need > 1:
+			err = s.someWindow(live, lo, hi)
 		default:
 			slices.SortFunc(live, func(a, b *clause) int { return cmp.Compare(a.most, b.most) })
 			essential, rest := 0, 0.0

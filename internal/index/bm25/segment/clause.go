@@ -19,8 +19,8 @@ type clause struct {
 	ratio    float64 // by how much inv is greater than when the worths were computed, at most
 	greatest float64 // inv
 
-	ready uint32                   // frequencies whose scores are in the table
-	table [tableFreqs][256]float32 // by frequency, less one, and length byte
+	ready uint32      // frequencies whose scores are in the table
+	table *scoreTable // by frequency, less one, and length byte; nil until a long list needs it
 
 	// scores are those of the block at work: of all rows in a small list, else of those asked for last.
 	small  bool // a list of one decoded block, whose scores are known
@@ -33,6 +33,8 @@ type clause struct {
 }
 
 const tableFreqs = 4
+
+type scoreTable [tableFreqs][256]float32
 
 // boundSlack is what rounding in float32 may add to the part of the weight that is reached.
 const boundSlack = 1.0 / (1 << 20)
@@ -57,6 +59,9 @@ func (c *clause) prepare(l *list, weight float32, repeat int, longest byte) {
 		c.ready = tableFreqs
 	case n >= tableFrom:
 		c.ready = 1
+	}
+	if c.ready > 0 && c.table == nil {
+		c.table = new(scoreTable)
 	}
 	for f := range c.ready {
 		t := &c.table[f]

@@ -91,6 +91,26 @@ func (s *search) phraseRows(p *Phrase) error {
 	s.sloppy.prepare(s.slots)
 	lead := k.joined[0]
 	l := lead.list
+	if f := s.filter; f != nil && f.list != nil && f.count*2 < l.term.DocFreq {
+		for n, r := range f.list {
+			if n%256 == 0 {
+				if err := canceled(s.ctx); err != nil {
+					return err
+				}
+			}
+			if ok, err := l.seek(r); !ok {
+				return err
+			}
+			j, ok, err := l.index(r)
+			if ok {
+				err = s.phraseRow(p, j, r)
+			}
+			if err != nil {
+				return err
+			}
+		}
+		return nil
+	}
 	for i := 0; i < l.n; i++ {
 		if i%64 == 0 {
 			if err := canceled(s.ctx); err != nil {

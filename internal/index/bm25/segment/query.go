@@ -210,8 +210,14 @@ func (s *search) release() {
 		l.forget()
 	}
 	s.clauses = s.clauses[:0]
+	if len(s.lists) > keptLists {
+		s.lists, s.clauses, s.sorted, s.joined, s.conjunction.freqs = nil, nil, nil, nil, nil
+	}
 	searches.Put(s)
 }
+
+// keptLists is for how many lists room is kept.
+const keptLists = 64
 
 // forget drops what belongs to the segment.
 func (l *list) forget() {
