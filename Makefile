@@ -98,6 +98,11 @@ bench-vector: ## measure vector indexes against hnswlib, FAISS, usearch and Lanc
 	@bash bench/vectors/peers/install .cache/vectors
 	$(GO) run ./bench/vectors -out bench/results/vector.json $(BENCH)
 
+.PHONY: bench-text
+bench-text: ## measure the text index against bleve and Tantivy (needs cargo and Debian's apt); writes bench/results/text.json
+	@bash bench/text/install .cache/text
+	$(GO) run ./bench/text -out bench/results/text.json $(BENCH)
+
 .PHONY: docs
 docs: ## check the pages: links, the list of rooms, fragments, decisions
 	$(GO) test -count=1 -run 'TestHouse|TestLinks|TestChanges|TestDecisions' ./internal/policy

@@ -76,7 +76,7 @@ func run(out, cache string, texts, queries, rounds int, seed uint64, alone bool)
 	peers := []*peer{
 		{name: "ours", args: []string{self, "-worker"}},
 		{name: "bleve", args: []string{filepath.Join(cache, "bleve")}},
-		{name: "Tantivy", args: []string{filepath.Join(cache, "python", "bin", "python"), filepath.Join("bench", "text", "peers", "worker.py")}},
+		{name: "Tantivy", args: []string{filepath.Join(cache, "tantivy")}},
 	}
 	if alone {
 		peers = peers[:1]

@@ -1,7 +1,6 @@
 package segment
 
 import (
-	"cmp"
 	"math"
 
 	"github.com/overlakedb/overlake/internal/index/bm25/similarity"
@@ -128,10 +127,11 @@ func (c *clause) scoreBlock(from, to int) {
 		}
 	default:
 		l.decodeFreqs()
+		ready, table := c.ready, c.table
 		for j := from; j < to; j++ {
 			b := lens[l.row[j&127]]
-			if f := l.freq[j&127] - 1; f < c.ready {
-				out[j&127] = c.table[f&(tableFreqs-1)][b]
+			if f := l.freq[j&127] - 1; f < ready {
+				out[j&127] = table[f&(tableFreqs-1)][b]
 			} else {
 				out[j&127] = similarity.Score(c.weight, float32(l.freq[j&127]), c.inv[b])
 			}
@@ -173,38 +173,66 @@ func (c *clause) open(i int) error {
 // floorRows is for how many rows at most a floor is looked for.
 const floorRows = 64
 
-// reached gives a score that at least k rows of the list have: the k-th best of the block that is worth most. It is negative when
-// none is known.
+// floorBlocks is in how many blocks one is looked for.
+const floorBlocks = 4
+
+// reached gives a score that at least k rows of the list have, 1 to floorRows: the k-th best in the blocks that are worth most. It
+// is negative when none is known.
 func (c *clause) reached(k int) (v float32, err error) {
 	l := c.list
-	if !c.small {
-		top, at := uint16(0), 0
-		for i := range l.n {
-			if w := l.worthOf(i); w > top {
-				top, at = w, i
-			}
-		}
-		if err := c.open(at); err != nil {
-			return 0, err
-		}
-		c.scoreBlock(0, l.count)
-		defer func() { err = cmp.Or(err, l.load(0)) }()
-	}
-	if l.count < k {
+	if l.term.DocFreq < int64(k) {
 		return -1, nil
 	}
 	var best [floorRows]float32 // descending
 	n := 0
-	for _, v := range c.scores[:l.count] {
-		if n == k && v <= best[k-1] {
-			continue
+	take := func() {
+		for _, v := range c.scores[:l.count] {
+			if n == k && v <= best[k-1] {
+				continue
+			}
+			i := min(n, k-1)
+			for ; i > 0 && best[i-1] < v; i-- {
+				best[i] = best[i-1]
+			}
+			best[i] = v
+			n = min(n+1, k)
 		}
-		i := min(n, k-1)
-		for ; i > 0 && best[i-1] < v; i-- {
-			best[i] = best[i-1]
+	}
+	if c.small {
+		take()
+	} else {
+		var blocks [floorBlocks]int // by worth, descending
+		var worths [floorBlocks]uint16
+		m := min(l.n, floorBlocks)
+		have := 0
+		for i := range l.n {
+			w := l.worthOf(i)
+			if have == m && w <= worths[m-1] {
+				continue
+			}
+			at := min(have, m-1)
+			for ; at > 0 && worths[at-1] < w; at-- {
+				blocks[at], worths[at] = blocks[at-1], worths[at-1]
+			}
+			blocks[at], worths[at] = i, w
+			have = min(have+1, m)
 		}
-		best[i] = v
-		n = min(n+1, k)
+		for i, at := range blocks[:m] {
+			if n == k && float32(c.bound(worths[i])/c.repeat) <= best[k-1] {
+				break
+			}
+			if err := c.open(at); err != nil {
+				return 0, err
+			}
+			c.scoreBlock(0, l.count)
+			take()
+		}
+		if err := l.load(0); err != nil {
+			return 0, err
+		}
+	}
+	if n < k {
+		return -1, nil
 	}
 	return float32(float64(best[k-1]) * c.repeat), nil
 }

@@ -40,7 +40,7 @@ func (s *search) single() error {
 		if s.c.Top.K() == 0 {
 			return nil
 		}
-		if l.n > 2 {
+		if l.n > floorBlocks {
 			if err := s.raise(); err != nil {
 				return err
 			}
@@ -65,27 +65,40 @@ func (s *search) single() error {
 			c.scoreBlock(0, l.count)
 		}
 		before := bound
-		for j, v := range c.scores[:l.count] {
-			r := l.row[j]
-			if s.filter != nil {
-				if !s.filter.has(r) {
-					continue
+		if s.filter == nil && c.repeat == 1 {
+			for j, v := range c.scores[:l.count] {
+				if v > bound {
+					s.c.Top.Offer(s.part, l.row[j], v)
+					bound = s.bound()
 				}
-				s.c.Hits++
 			}
-			if c.repeat != 1 {
-				v = float32(float64(v) * c.repeat)
-			}
-			if v > bound {
-				s.c.Top.Offer(s.part, r, v)
-				bound = s.bound()
-			}
+		} else {
+			bound = s.singleRows(c, bound)
 		}
 		if bound > before {
 			least = c.leastWorth(bound)
 		}
 	}
 	return nil
+}
+
+// singleRows takes the rows of a block that the filter allows, and gives the new bound.
+func (s *search) singleRows(c *clause, bound float32) float32 {
+	l := c.list
+	for j, v := range c.scores[:l.count] {
+		r := l.row[j]
+		if s.filter != nil {
+			if !s.filter.has(r) {
+				continue
+			}
+			s.c.Hits++
+		}
+		if v = float32(float64(v) * c.repeat); v > bound {
+			s.c.Top.Offer(s.part, r, v)
+			bound = s.bound()
+		}
+	}
+	return bound
 }
 
 // leastWorth is the least worth of a block that may hold a row above a score.
