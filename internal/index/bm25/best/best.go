@@ -19,7 +19,7 @@ type Rows struct {
 }
 
 // New makes a list of at most k rows; with none it keeps nothing.
-func New(k int) *Rows { return &Rows{k: max(k, 0)} }
+func New(k int) *Rows { return &Rows{k: max(k, 0), heap: make(row.Hits, 0, min(max(k, 0), 64))} }
 
 // K is how many rows are kept.
 func (b *Rows) K() int { return b.k }

@@ -124,22 +124,18 @@ func (s *search) leadRows(place int, counting bool, rest float64, bound float32)
 	c := k.joined[0]
 	l := c.list
 	n := 0
-	l.decodeFreqs()
-	c.scoreBlock(0, l.count)
 	cut := float32(math.Inf(-1))
 	if !counting {
 		cut = c.cut(bound, rest)
 	}
-	for j, v := range c.scores[:l.count] {
-		if v <= cut {
-			s.c.Lower = true
-			continue
-		}
+	picked := c.above(0, l.count, cut)
+	s.c.Lower = s.c.Lower || picked < l.count
+	for _, j := range c.picked[:picked] {
 		r := l.row[j]
 		if s.filter != nil && !s.filter.has(r) {
 			continue
 		}
-		k.rowsOf[n], k.partial[n], k.freqs[place][n] = r, float64(v)*c.repeat, l.freq[j]
+		k.rowsOf[n], k.partial[n], k.freqs[place][n] = r, float64(c.scores[j])*c.repeat, l.freqAt(int(j))
 		n++
 	}
 	return n, nil

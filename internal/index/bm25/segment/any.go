@@ -239,29 +239,20 @@ func (s *search) oneEssential(c *clause, lo, hi uint32, rest float64) (n int, er
 	s.c.Lower = true
 	cut := c.cut(bound, rest)
 	take := func(l *list, from, to int) {
-		c.scoreBlock(from, to)
-		s.c.Hits += int64(to - from)
-		for j := from; j < to; j++ {
-			if v := c.scores[j&127]; v > cut {
-				w.cand[n], w.values[n] = l.row[j&127], float64(v)*c.repeat
-				n++
-			}
+		if s.filter == nil {
+			s.c.Hits += int64(to - from)
 		}
-	}
-	if s.filter != nil {
-		take = func(l *list, from, to int) {
-			c.scoreBlock(from, to)
-			for j := from; j < to; j++ {
-				r := l.row[j]
+		picked := c.above(from, to, cut)
+		for _, j := range c.picked[:picked] {
+			r := l.row[j]
+			if s.filter != nil {
 				if !s.filter.has(r) {
 					continue
 				}
 				s.c.Hits++
-				if v := c.scores[j]; v > cut {
-					w.cand[n], w.values[n] = r, float64(v)*c.repeat
-					n++
-				}
 			}
+			w.cand[n&(windowRows-1)], w.values[n&(windowRows-1)] = r, float64(c.scores[j])*c.repeat
+			n++
 		}
 	}
 	least := uint16(0)

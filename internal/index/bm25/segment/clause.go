@@ -9,6 +9,7 @@ import (
 // clause is a clause at work.
 type clause struct {
 	list     *list
+	ord      int // in the query
 	field    int
 	lens     []byte
 	inv      *[256]float32
@@ -24,6 +25,7 @@ type clause struct {
 	// scores are those of the block at work: of all rows in a small list, else of those asked for last.
 	small  bool // a list of one decoded block, whose scores are known
 	scores [smallDocs]float32
+	picked [smallDocs]uint8
 	next   int // of a small list: the first row not behind; of others: the block not behind
 
 	most      float64 // of the window
@@ -143,6 +145,46 @@ func (c *clause) scoreBlock(from, to int) {
 func (c *clause) cut(bound float32, rest float64) float32 {
 	v := (float64(bound) - rest) / c.repeat
 	return float32(v - (math.Abs(float64(bound))/c.repeat+math.Abs(v))*boundSlack)
+}
+
+// above finds the rows from from to to of the block at work that score more than cut: their places are in picked, their scores in
+// scores.
+func (c *clause) above(from, to int, cut float32) (n int) {
+	l, lens := c.list, c.lens
+	switch {
+	case c.small:
+		for j := from; j < to; j++ {
+			if c.scores[j&127] > cut {
+				c.picked[n&127] = uint8(j)
+				n++
+			}
+		}
+	case l.freqWidth == 0 && c.ready > 0:
+		t := &c.table[0]
+		for j := from; j < to; j++ {
+			if v := t[lens[l.row[j&127]]]; v > cut {
+				c.scores[j&127], c.picked[n&127] = v, uint8(j)
+				n++
+			}
+		}
+	default:
+		l.decodeFreqs()
+		ready, table := c.ready, c.table
+		for j := from; j < to; j++ {
+			b := lens[l.row[j&127]]
+			var v float32
+			if f := l.freq[j&127] - 1; f < ready {
+				v = table[f&(tableFreqs-1)][b]
+			} else {
+				v = similarity.Score(c.weight, float32(l.freq[j&127]), c.inv[b])
+			}
+			if v > cut {
+				c.scores[j&127], c.picked[n&127] = v, uint8(j)
+				n++
+			}
+		}
+	}
+	return n
 }
 
 // at is how often the term stands in a row; 0 where it does not. Rows ascend from call to call.

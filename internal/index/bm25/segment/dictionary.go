@@ -46,13 +46,13 @@ type dictBlock struct {
 }
 
 // parseBlock reads a block without its last four bytes, which are the checksum. Runs end at limit.
-func parseBlock(f *fieldReader, rows uint32, limit int64, b []byte) (*dictBlock, error) {
-	d := &dictBlock{f: f, rows: rows}
+func parseBlock(f *fieldReader, rows uint32, limit int64, b []byte) (d dictBlock, err error) {
+	d.f, d.rows = f, rows
 	n := numbers{b: b}
 	d.n = int(min(n.uvarint(), termsPerBlock+1))
 	length := n.uvarint()
 	if n.bad || d.n == 0 || d.n > termsPerBlock || length > uint64(len(n.b)) {
-		return nil, corrupt("a dictionary block does not decode")
+		return d, corrupt("a dictionary block does not decode")
 	}
 	d.keys, n.b = n.b[:length], n.b[length:]
 	base, large, small, pos := n.uvarint(), n.uvarint(), n.uvarint(), uint64(0)
@@ -63,7 +63,7 @@ func parseBlock(f *fieldReader, rows uint32, limit int64, b []byte) (*dictBlock,
 	}
 	most := uint64(limit)
 	if n.bad || base > most || large > most || small > most || pos > most || base+large+small+pos > most || small > math.MaxUint32 || pos > math.MaxUint32 {
-		return nil, corrupt("a dictionary block does not decode")
+		return d, corrupt("a dictionary block does not decode")
 	}
 	d.base, d.small, d.smallLen, d.posLen = int64(base), int64(base+large), int64(small), int64(pos)
 	d.stats = n.b
@@ -71,7 +71,7 @@ func parseBlock(f *fieldReader, rows uint32, limit int64, b []byte) (*dictBlock,
 }
 
 // readBlocks reads dictionary blocks of a field, by their numbers.
-func (r *Reader) readBlocks(ctx context.Context, f *fieldReader, numbers []int) ([]*dictBlock, error) {
+func (r *Reader) readBlocks(ctx context.Context, f *fieldReader, numbers []int) ([]dictBlock, error) {
 	spans := make([]span, len(numbers))
 	for i, n := range numbers {
 		spans[i] = span{off: f.blocks[n], length: f.blocks[n+1] - f.blocks[n]}
@@ -81,7 +81,7 @@ func (r *Reader) readBlocks(ctx context.Context, f *fieldReader, numbers []int) 
 	if err != nil {
 		return nil, err
 	}
-	out := make([]*dictBlock, len(numbers))
+	out := make([]dictBlock, len(numbers))
 	for i, b := range raw {
 		if len(b) < 4 {
 			return nil, corrupt("a dictionary block of %d bytes", len(b))
@@ -257,6 +257,9 @@ func (r *Reader) Lookup(ctx context.Context, field int, terms [][]byte) ([]posti
 		return nil, err
 	}
 	out := make([]posting.Term, len(terms))
+	if r.resident {
+		return out, r.lookupHeld(ctx, f, terms, out)
+	}
 	var numbers []int
 	which := make([]int, len(terms))
 	for i, t := range terms {
@@ -278,22 +281,52 @@ func (r *Reader) Lookup(ctx context.Context, field int, terms [][]byte) ([]posti
 		if which[i] < 0 {
 			continue
 		}
-		d := blocks[which[i]]
-		at, err := d.find(t)
-		if err != nil {
+		if err := blocks[which[i]].term(t, &out[i]); err != nil {
 			return nil, err
-		}
-		if at < 0 {
-			continue
-		}
-		n := d.numbers()
-		for range at + 1 {
-			if err := n.next(&out[i]); err != nil {
-				return nil, err
-			}
 		}
 	}
 	return out, nil
+}
+
+// term looks for a term in the block; out stays as it is when it is not there.
+func (d *dictBlock) term(term []byte, out *posting.Term) error {
+	at, err := d.find(term)
+	if err != nil || at < 0 {
+		return err
+	}
+	n := d.numbers()
+	for range at + 1 {
+		if err := n.next(out); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// lookupHeld looks for terms in a dictionary that is held.
+func (r *Reader) lookupHeld(ctx context.Context, f *fieldReader, terms [][]byte, out []posting.Term) error {
+	held, err := r.section(ctx, dictionarySection)
+	if err != nil {
+		return err
+	}
+	for i, t := range terms {
+		n := f.find(t)
+		if n < 0 {
+			continue
+		}
+		b := held[f.blocks[n]:f.blocks[n+1]]
+		if len(b) < 4 {
+			return corrupt("a dictionary block of %d bytes", len(b))
+		}
+		d, err := parseBlock(f, r.head.Rows, r.posts.Length, b[:len(b)-4])
+		if err == nil {
+			err = d.term(t, &out[i])
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // walkBlocks is how many dictionary blocks Walk reads at once: 128 KiB or so.

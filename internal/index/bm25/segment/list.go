@@ -45,14 +45,17 @@ type list struct {
 
 // positionList is where the positions of a list are.
 type positionList struct {
-	packed []byte
-	ends   []byte // of blocks; nil for one block of any length
-	widths []byte
-	width  uint
-	total  uint64
-	starts block.Values // occurrences before each row of the block, counted from its begin
-	upTo   int          // how many of them are known
-	out    []uint32
+	packed  []byte
+	ends    []byte // of blocks; nil for one block of any length
+	widths  []byte
+	width   uint
+	total   uint64
+	at      int    // block that was looked at last, -1 for none
+	from    []byte // its bytes and what follows
+	atWidth uint
+	starts  block.Values // occurrences before each row of the block, counted from its begin
+	upTo    int          // how many of them are known
+	out     []uint32
 }
 
 // openRequest is a term to be opened.
@@ -62,11 +65,25 @@ type openRequest struct {
 	positions bool
 }
 
+// spans are where the postings of a term, and its positions, are in the section; empty for one whose posting the dictionary has.
+func (q *openRequest) spans() (postings, positions span) {
+	at := q.term.At
+	switch at[0] & 3 {
+	case formSmall:
+		postings = span{int64(at[0] >> 20), int64(at[1] >> 32), uint32(at[3])}
+		positions.length = int64(at[2] >> 32)
+	case formLarge:
+		postings = span{int64(at[0] >> 2), int64(at[1]), uint32(at[3])}
+		positions.length = int64(at[2])
+	}
+	positions.off, positions.sum = postings.off+postings.length, uint32(at[3]>>32)
+	return postings, positions
+}
+
 // openLists opens posting lists in one round of reads.
 func (r *Reader) openLists(ctx context.Context, requests []openRequest, lists []*list) error {
-	var spans []span
-	where := make([][2]int, len(requests))
-	for i, q := range requests {
+	var held []byte
+	for _, q := range requests {
 		f, err := r.fieldOf("segment.postings", q.field)
 		if err != nil {
 			return err
@@ -74,38 +91,46 @@ func (r *Reader) openLists(ctx context.Context, requests []openRequest, lists []
 		if q.positions && !f.Positions {
 			return errs.New(errs.Unsupported, "segment.postings", "the index was built without positions", errs.Hint("phrases need an index with positions"))
 		}
-		where[i] = [2]int{-1, -1}
-		at := q.term.At
-		switch at[0] & 3 {
-		case formSmall:
-			off, n, pn := int64(at[0]>>20), int64(at[1]>>32), int64(at[2]>>32)
-			where[i][0] = len(spans)
-			spans = append(spans, span{off, n, uint32(at[3])})
-			if q.positions {
-				where[i][1] = len(spans)
-				spans = append(spans, span{off + n, pn, uint32(at[3] >> 32)})
+	}
+	if r.resident {
+		var err error
+		if held, err = r.section(ctx, postingsSection); err != nil {
+			return err
+		}
+		for i := range requests {
+			q := &requests[i]
+			var b, p []byte
+			ps, qs := q.spans()
+			if b, err = r.cut(held, ps); err == nil && q.positions {
+				p, err = r.cut(held, qs)
 			}
-		case formLarge:
-			off, n, pn := int64(at[0]>>2), int64(at[1]), int64(at[2])
-			where[i][0] = len(spans)
-			spans = append(spans, span{off, n, uint32(at[3])})
-			if q.positions {
-				where[i][1] = len(spans)
-				spans = append(spans, span{off + n, pn, uint32(at[3] >> 32)})
+			if err == nil {
+				err = lists[i].open(q, r.head.Rows, b, p)
 			}
+			if err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	spans := make([]span, 0, 2*len(requests))
+	for i := range requests {
+		ps, qs := requests[i].spans()
+		if spans = append(spans, ps); requests[i].positions {
+			spans = append(spans, qs)
 		}
 	}
 	raw, err := r.read(ctx, postingsSection, r.posts, spans, true)
 	if err != nil {
 		return err
 	}
-	for i, q := range requests {
-		var b, p []byte
-		if k := where[i][0]; k >= 0 {
-			b = raw[k]
-		}
-		if k := where[i][1]; k >= 0 {
-			p = raw[k]
+	for i := range requests {
+		q := &requests[i]
+		b := raw[0]
+		raw = raw[1:]
+		var p []byte
+		if q.positions {
+			p, raw = raw[0], raw[1:]
 		}
 		if err := lists[i].open(q, r.head.Rows, b, p); err != nil {
 			return err
@@ -115,10 +140,10 @@ func (r *Reader) openLists(ctx context.Context, requests []openRequest, lists []
 }
 
 // open makes a list of its bytes. What was in it before is gone.
-func (l *list) open(q openRequest, rows uint32, b, p []byte) error {
+func (l *list) open(q *openRequest, rows uint32, b, p []byte) error {
 	l.term, l.rows, l.err = q.term, rows, nil
 	l.body, l.lasts, l.ends, l.before, l.worths, l.widths = nil, nil, nil, nil, nil, nil
-	l.pos.packed, l.pos.ends, l.pos.widths, l.pos.width, l.pos.total, l.pos.upTo = nil, nil, nil, 0, 0, 0
+	l.pos.packed, l.pos.ends, l.pos.widths, l.pos.width, l.pos.total, l.pos.upTo, l.pos.at = nil, nil, nil, 0, 0, 0, -1
 	l.at, l.first, l.set = 0, 0, nil
 	at := q.term.At
 	switch at[0] & 3 {
@@ -157,7 +182,7 @@ func (l *list) sentinel() {
 	}
 }
 
-func (l *list) openSmall(q openRequest, b, p []byte) error {
+func (l *list) openSmall(q *openRequest, b, p []byte) error {
 	t := &q.term
 	n := int(t.DocFreq)
 	rw, fw, pw := uint(t.At[0]>>2&63), uint(t.At[0]>>8&63), uint(t.At[0]>>14&63)
@@ -199,7 +224,7 @@ func (l *list) sumFreqs() (sum uint64) {
 	return sum
 }
 
-func (l *list) openLarge(q openRequest, b, p []byte) error {
+func (l *list) openLarge(q *openRequest, b, p []byte) error {
 	t := &q.term
 	n := (t.DocFreq + block.Size - 1) / block.Size
 	table := n * tableEntry
@@ -408,28 +433,18 @@ func (l *list) positionsAt(i int) ([]uint32, error) {
 		return nil, corrupt("position %d of %d", from+n, o.total)
 	}
 	out := o.out[:0]
-	if n == 1 && o.ends == nil {
-		o.out = append(out, block.At(o.packed[:cap(o.packed)], o.width, int(from)))
-		return o.out, nil
-	}
 	p := uint32(0)
 	for k := from; k < from+n; {
-		packed, w, at, have := o.packed, o.width, k, o.total-k
+		packed, w, at, have := o.packed[:cap(o.packed)], o.width, k, o.total-k
 		if o.ends != nil {
-			b := int(k / block.Size)
-			start, end := uint32(0), binary.LittleEndian.Uint32(o.ends[4*b:])
-			if b > 0 {
-				start = binary.LittleEndian.Uint32(o.ends[4*(b-1):])
+			if b := int(k / block.Size); b != o.at {
+				if err := o.load(b); err != nil {
+					return nil, err
+				}
 			}
-			w = uint(o.widths[b])
-			count := min(o.total-uint64(b)*block.Size, block.Size)
-			if w > block.MaxWidth || start > end || int(end) > len(o.packed) || int(end-start) != block.Bytes(int(count), w) {
-				return nil, corrupt("block %d of the positions of a term contradicts itself", b)
-			}
-			packed, at = o.packed[start:cap(o.packed)], k%block.Size
-			have = count - at
+			packed, w, at = o.from, o.atWidth, k%block.Size
+			have = block.Size - at // as total bounds it too
 		}
-		packed = packed[:cap(packed)]
 		for range min(have, from+n-k) {
 			p += block.At(packed, w, int(at))
 			out = append(out, p)
@@ -439,4 +454,19 @@ func (l *list) positionsAt(i int) ([]uint32, error) {
 	}
 	o.out = out
 	return out, nil
+}
+
+// load goes to a block of positions.
+func (o *positionList) load(b int) error {
+	start, end := uint32(0), binary.LittleEndian.Uint32(o.ends[4*b:])
+	if b > 0 {
+		start = binary.LittleEndian.Uint32(o.ends[4*(b-1):])
+	}
+	w := uint(o.widths[b])
+	count := min(o.total-uint64(b)*block.Size, block.Size)
+	if w > block.MaxWidth || start > end || int(end) > len(o.packed) || int(end-start) != block.Bytes(int(count), w) {
+		return corrupt("block %d of the positions of a term contradicts itself", b)
+	}
+	o.at, o.from, o.atWidth = b, o.packed[start:cap(o.packed)], w
+	return nil
 }

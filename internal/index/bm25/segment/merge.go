@@ -209,10 +209,10 @@ type partStream struct {
 	sorts     bool
 	limit     int64 // bytes of postings that may be held
 
-	blocks  []*dictBlock // read ahead
-	at      int          // number of the block behind them
-	d       *dictBlock   // at work
-	n       int          // term in it
+	blocks  []dictBlock // read ahead
+	at      int         // number of the block behind them
+	d       *dictBlock  // at work
+	n       int         // term in it
 	numbers numbers
 	keys    []byte
 	key     []byte
@@ -246,7 +246,7 @@ func (s *partStream) next() ([]byte, error) {
 				return nil, err
 			}
 		}
-		s.d, s.blocks = s.blocks[0], s.blocks[1:]
+		s.d, s.blocks = &s.blocks[0], s.blocks[1:]
 		s.n, s.keys, s.key, s.numbers = 0, s.d.keys, s.key[:0], s.d.numbers()
 	}
 	shared, suffix, rest, err := nextKey(s.keys, len(s.key))

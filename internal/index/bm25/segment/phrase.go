@@ -240,7 +240,7 @@ func (s *search) phraseRow(p *Phrase, j int, r uint32) error {
 		if err != nil {
 			return err
 		}
-		s.row[slices.Index(s.clauses, c)] = pos
+		s.row[c.ord] = pos
 	}
 	for i := range s.slots {
 		s.slots[i].positions, s.slots[i].at = s.row[s.slots[i].list], 0

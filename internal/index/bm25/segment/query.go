@@ -262,6 +262,7 @@ func (s *search) addClause(i, field int, inv *[256]float32, weight float32, repe
 		s.clauses[n] = new(clause)
 	}
 	c := s.clauses[n]
+	c.ord = n
 	// Most queries have one field.
 	for _, o := range s.clauses[:n] {
 		if o.field == field {

@@ -294,6 +294,14 @@ func (r *Reader) read(ctx context.Context, kind section.Kind, of section.Section
 	return out, g.Wait()
 }
 
+// cut gives a range of the postings, which are held, with slack behind it.
+func (r *Reader) cut(held []byte, s span) ([]byte, error) {
+	if s.off < 0 || s.length < 0 || s.off > r.posts.Length-s.length {
+		return nil, corrupt("%d bytes at %d of the postings, which have %d", s.length, s.off, r.posts.Length)
+	}
+	return held[s.off : s.off+s.length : s.off+s.length+block.Slack], nil
+}
+
 // clustered are ranges that are read as one.
 type clustered struct {
 	off, length int64
@@ -308,6 +316,9 @@ func cluster(spans []span) (out []clustered) {
 	sortBy(order, func(i int) int64 { return spans[i].off })
 	for _, i := range order {
 		s := spans[i]
+		if s.length == 0 {
+			continue
+		}
 		if n := len(out) - 1; n >= 0 && s.off <= out[n].off+out[n].length+mergeGap {
 			out[n].length = max(out[n].length, s.off+s.length-out[n].off)
 			out[n].spans = append(out[n].spans, i)

@@ -62,17 +62,18 @@ func (s *search) single() error {
 			if err := c.open(i); err != nil {
 				return err
 			}
-			c.scoreBlock(0, l.count)
 		}
 		before := bound
 		if s.filter == nil && c.repeat == 1 {
-			for j, v := range c.scores[:l.count] {
-				if v > bound {
+			n := c.above(0, l.count, bound)
+			for _, j := range c.picked[:n] {
+				if v := c.scores[j]; v > bound {
 					s.c.Top.Offer(s.part, l.row[j], v)
 					bound = s.bound()
 				}
 			}
 		} else {
+			c.scoreBlock(0, l.count)
 			bound = s.singleRows(c, bound)
 		}
 		if bound > before {
