@@ -93,7 +93,7 @@ func (r *results) page() string {
 	var md strings.Builder
 	fmt.Fprintf(&md, "# Text\n\n%d short English texts of %d tokens, %.1f MB; %d queries a class, drawn from the texts, the 10 best, one query after another on one thread; "+
 		"processor time of all threads, the fastest of %d interleaved rounds. A ratio above 1 means that Overlake is ahead. All have the same tokens, positions, and one segment. "+
-		"From the times of Tantivy, what its package for Python spends outside of it is taken off.\n\n", r.texts, r.tokens, float64(r.bytes)/1e6, r.queries, r.rounds)
+		"With exact count, all hits are counted beside; bleve always does so, and the others leave out what cannot be among the ten where they need not count.\n\n", r.texts, r.tokens, float64(r.bytes)/1e6, r.queries, r.rounds)
 	md.WriteString("| case | ours | peer | theirs | unit | ratio | gate |\n|---|---:|---|---:|---|---:|---|\n")
 	for _, l := range r.lines {
 		fmt.Fprintf(&md, "| %s | %.2f | %s | %.2f | %s | %.2f | %s |\n", l.Case, l.Ours, l.Peer, l.Theirs, l.Unit, l.Ratio, l.Gate)

@@ -30,7 +30,6 @@ type answer struct {
 	Error  string      `json:"error,omitempty"`
 	Name   string      `json:"name,omitempty"`   // build: with version
 	CPU    float64     `json:"cpu"`              // seconds of processor time of all threads
-	Loop   float64     `json:"loop,omitempty"`   // seconds of it that a worker in an interpreter spends outside of the library
 	Bytes  int64       `json:"bytes,omitempty"`  // build: of the index
 	Hits   [][]int     `json:"hits,omitempty"`   // ask: rows, best first
 	Scores [][]float32 `json:"scores,omitempty"` // ask: their scores

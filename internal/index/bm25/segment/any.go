@@ -302,19 +302,29 @@ func (s *search) lookUp(lists []*clause, n int, bound float32) (int, error) {
 	for _, o := range lists[:len(lists)-1] {
 		others += o.most
 	}
+	// What stays below these limits cannot exceed the bound, whatever is rounded.
+	limit := float64(bound) - others
+	limit -= (math.Abs(float64(bound)) + math.Abs(limit)) * boundSlack
+	first := limit - c.most
 	l := c.list
 	k := 0
 	for j, r := range w.cand[:n] {
 		v := w.values[j]
-		if float32(v+others+c.most) <= bound {
+		if v <= first {
 			continue
 		}
-		ok, err := l.seek(r)
-		if err != nil {
-			return 0, err
+		if r > l.last {
+			if ok, err := l.seek(r); !ok {
+				if err != nil {
+					return 0, err
+				}
+				r0 := copy(w.cand[k:], w.cand[j:n])
+				copy(w.values[k:], w.values[j:n])
+				return k + r0, nil
+			}
 		}
-		if ok && r >= l.first {
-			if float32(v+others+c.boundHere()) <= bound {
+		if r >= l.first {
+			if v+c.boundHere() <= limit {
 				continue
 			}
 			i, ok, err := l.index(r)
@@ -325,8 +335,10 @@ func (s *search) lookUp(lists []*clause, n int, bound float32) (int, error) {
 				v += float64(c.score(l.freqAt(i), r)) * c.repeat
 			}
 		}
-		w.cand[k], w.values[k] = r, v
-		k++
+		if v > limit {
+			w.cand[k], w.values[k] = r, v
+			k++
+		}
 	}
 	return k, nil
 }

@@ -215,12 +215,12 @@ func (c *clause) open(i int) error {
 // floorRows is for how many rows at most a floor is looked for.
 const floorRows = 64
 
-// floorBlocks is in how many blocks one is looked for.
+// floorBlocks is in how many blocks one is looked for at most.
 const floorBlocks = 4
 
-// reached gives a score that at least k rows of the list have, 1 to floorRows: the k-th best in the blocks that are worth most. It
+// reached gives a score that at least k rows of the list have, 1 to floorRows: the k-th best in so many blocks that are worth most. It
 // is negative when none is known.
-func (c *clause) reached(k int) (v float32, err error) {
+func (c *clause) reached(k, most int) (v float32, err error) {
 	l := c.list
 	if l.term.DocFreq < int64(k) {
 		return -1, nil
@@ -245,7 +245,7 @@ func (c *clause) reached(k int) (v float32, err error) {
 	} else {
 		var blocks [floorBlocks]int // by worth, descending
 		var worths [floorBlocks]uint16
-		m := min(l.n, floorBlocks)
+		m := min(l.n, most, floorBlocks)
 		have := 0
 		for i := range l.n {
 			w := l.worthOf(i)

@@ -14,11 +14,15 @@ func (s *search) raise() error {
 	if s.filter != nil || s.need > 1 || k < 1 || k > floorRows {
 		return nil
 	}
+	blocks := floorBlocks
+	if len(s.clauses) > 1 {
+		blocks = 2
+	}
 	for _, c := range s.clauses {
 		if float32(float64(c.weight)*c.repeat) <= s.floor {
 			continue // it cannot reach more
 		}
-		v, err := c.reached(k)
+		v, err := c.reached(k, blocks)
 		if err != nil {
 			return err
 		}

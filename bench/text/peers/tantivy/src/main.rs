@@ -57,13 +57,11 @@ fn build(q: &Value) -> Result<(Worker, Value)> {
     for f in std::fs::read_dir(&folder)? {
         bytes += f?.metadata()?.len();
     }
-    let name = format!("Tantivy {}", tantivy::version_string());
-    Ok((Worker { searcher, body }, json!({"name": name, "cpu": cpu, "bytes": bytes})))
+    Ok((Worker { searcher, body }, json!({"name": tantivy::version_string(), "cpu": cpu, "bytes": bytes})))
 }
 
-fn query(w: &Worker, class: &str, terms: &[Term]) -> Box<dyn Query> {
+fn query(class: &str, terms: &[Term]) -> Box<dyn Query> {
     let one = |t: &Term| -> Box<dyn Query> { Box::new(TermQuery::new(t.clone(), IndexRecordOption::WithFreqs)) };
-    let _ = w;
     match class {
         "term" => one(&terms[0]),
         "phrase" => Box::new(PhraseQuery::new(terms.to_vec())),
@@ -86,7 +84,7 @@ fn ask(w: &Worker, q: &Value) -> Result<Value> {
             .iter()
             .map(|t| Term::from_field_text(w.body, t.as_str().unwrap_or("")))
             .collect();
-        queries.push(query(w, class, &terms));
+        queries.push(query(class, &terms));
     }
     let mut found = Vec::with_capacity(queries.len());
     let before = processor();
