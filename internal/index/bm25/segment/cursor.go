@@ -18,7 +18,8 @@ type cursor struct {
 }
 
 // Postings are those of a term that Lookup or Walk gave.
-func (r *Reader) Postings(ctx context.Context, field int, t posting.Term, positions bool) (posting.Cursor, error) {
+func (r *Reader) Postings(ctx context.Context, field int, t posting.Term, positions bool) (_ posting.Cursor, err error) {
+	defer guard("segment.postings", &err)()
 	c := &cursor{positions: positions}
 	if err := r.openLists(ctx, []openRequest{{field, t, positions}}, []*list{&c.list}); err != nil {
 		return nil, err
@@ -43,22 +44,34 @@ func (c *cursor) Next() uint32 {
 		c.i++
 	}
 	c.begun = true
-	if c.i >= l.count {
-		if l.at+1 >= l.n {
-			l.end()
+	if c.i >= l.count || !l.hasRows {
+		if err := c.nextBlock(); err != nil {
+			return c.fail(err)
+		}
+		if l.count == 0 {
 			c.row = posting.End
 			return posting.End
 		}
-		if err := l.load(l.at + 1); err != nil {
-			return c.fail(err)
-		}
-		c.i = 0
-	}
-	if err := l.decodeRows(); err != nil {
-		return c.fail(err)
 	}
 	c.row = l.row[c.i]
 	return c.row
+}
+
+// nextBlock decodes the block at work, or goes to the one after where that is done.
+func (c *cursor) nextBlock() (err error) {
+	defer guard("segment.postings", &err)()
+	l := &c.list
+	if c.i >= l.count {
+		if l.at+1 >= l.n {
+			l.end()
+			return nil
+		}
+		if err := l.load(l.at + 1); err != nil {
+			return err
+		}
+		c.i = 0
+	}
+	return l.decodeRows()
 }
 
 // Advance moves to the first row that is not less than target.
@@ -66,26 +79,29 @@ func (c *cursor) Advance(target uint32) uint32 {
 	if c.begun && c.row >= target {
 		return c.row
 	}
-	l := &c.list
-	before := l.at
-	ok, err := l.seek(target)
-	if err != nil {
-		return c.fail(err)
-	}
-	if !ok {
-		c.begun, c.row = true, posting.End
-		return posting.End
-	}
-	if l.at != before {
-		c.i = 0
-	}
 	c.begun = true
-	if err := l.decodeRows(); err != nil {
+	if err := c.advance(target); err != nil {
 		return c.fail(err)
+	}
+	if c.list.count == 0 {
+		c.row = posting.End
+	} else {
+		c.row = c.list.row[c.i]
+	}
+	return c.row
+}
+
+func (c *cursor) advance(target uint32) (err error) {
+	defer guard("segment.postings", &err)()
+	l := &c.list
+	if ok, err := l.seek(target); !ok {
+		return err
+	}
+	if err := l.decodeRows(); err != nil {
+		return err
 	}
 	c.i = block.LowerBound(&l.row, target)
-	c.row = l.row[c.i]
-	return c.row
+	return nil
 }
 
 // Freq is how often the term stands in the row; 0 where there is none.
@@ -93,8 +109,19 @@ func (c *cursor) Freq() uint32 {
 	if c.i >= c.list.count {
 		return 0
 	}
-	c.list.decodeFreqs()
+	if !c.list.hasFreqs {
+		if err := c.decodeFreqs(); err != nil {
+			c.fail(err)
+			return 0
+		}
+	}
 	return c.list.freq[c.i]
+}
+
+func (c *cursor) decodeFreqs() (err error) {
+	defer guard("segment.postings", &err)()
+	c.list.decodeFreqs()
+	return nil
 }
 
 // Positions are those of the term in the row.
@@ -102,11 +129,17 @@ func (c *cursor) Positions() []uint32 {
 	if !c.positions || c.i >= c.list.count {
 		return nil
 	}
-	p, err := c.list.positionsAt(c.i)
+	p, err := c.readPositions()
 	if err != nil {
 		c.fail(err)
+		return nil
 	}
 	return p
+}
+
+func (c *cursor) readPositions() (_ []uint32, err error) {
+	defer guard("segment.postings", &err)()
+	return c.list.positionsAt(c.i)
 }
 
 // Err is what stopped the cursor early.

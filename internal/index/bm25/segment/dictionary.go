@@ -71,7 +71,8 @@ func parseBlock(f *fieldReader, rows uint32, limit int64, b []byte) (d dictBlock
 }
 
 // readBlocks reads dictionary blocks of a field, by their numbers.
-func (r *Reader) readBlocks(ctx context.Context, f *fieldReader, numbers []int) ([]dictBlock, error) {
+func (r *Reader) readBlocks(ctx context.Context, f *fieldReader, numbers []int) (_ []dictBlock, err error) {
+	defer guard("segment.read", &err)()
 	spans := make([]span, len(numbers))
 	for i, n := range numbers {
 		spans[i] = span{off: f.blocks[n], length: f.blocks[n+1] - f.blocks[n]}
@@ -251,7 +252,8 @@ func (n *numbers) next(t *posting.Term) error {
 }
 
 // Lookup finds terms of a field in one round of reads.
-func (r *Reader) Lookup(ctx context.Context, field int, terms [][]byte) ([]posting.Term, error) {
+func (r *Reader) Lookup(ctx context.Context, field int, terms [][]byte) (_ []posting.Term, err error) {
+	defer guard("segment.lookup", &err)()
 	f, err := r.fieldOf("segment.lookup", field)
 	if err != nil {
 		return nil, err
@@ -383,15 +385,7 @@ func (d *dictBlock) walk(from []byte, yield func(term []byte, t posting.Term) ([
 	var key []byte
 	var t posting.Term
 	for range d.n {
-		shared, suffix, rest, err := nextKey(keys, len(key))
-		if err != nil {
-			return nil, false, err
-		}
-		if len(suffix) == 0 || shared < len(key) && suffix[0] <= key[shared] {
-			return nil, false, corrupt("the terms of a dictionary block are not in order")
-		}
-		key, keys = append(key[:shared], suffix...), rest
-		if err := n.next(&t); err != nil {
+		if key, keys, err = d.step(key, keys, &n, &t); err != nil {
 			return nil, false, err
 		}
 		if bytes.Compare(key, from) < 0 {
@@ -407,4 +401,17 @@ func (d *dictBlock) walk(from []byte, yield func(term []byte, t posting.Term) ([
 		}
 	}
 	return seek, true, nil
+}
+
+// step takes the next key and its numbers.
+func (d *dictBlock) step(key, keys []byte, n *numbers, t *posting.Term) (_, rest []byte, err error) {
+	defer guard("segment.walk", &err)()
+	shared, suffix, rest, err := nextKey(keys, len(key))
+	if err != nil {
+		return key, keys, err
+	}
+	if len(suffix) == 0 || shared < len(key) && suffix[0] <= key[shared] {
+		return key, keys, corrupt("the terms of a dictionary block are not in order")
+	}
+	return append(key[:shared], suffix...), rest, n.next(t)
 }

@@ -16,6 +16,12 @@ import (
 	"github.com/overlakedb/overlake/internal/row"
 )
 
+// TestMain lets panics through.
+func TestMain(m *testing.M) {
+	guarded = false
+	os.Exit(m.Run())
+}
+
 type bytesSource []byte
 
 func (m bytesSource) ReadAtContext(_ context.Context, p []byte, off int64) (int, error) {

@@ -355,7 +355,8 @@ func (l *list) freqAt(i int) uint32 {
 	return block.At(l.freqs, l.freqWidth, i) + 1
 }
 
-// seek moves to the first block whose last row is not less than target, and says whether there is one. It never moves back.
+// seek moves to the first block whose last row is not less than target, and says whether there is one; there is none with an
+// error. It never moves back.
 func (l *list) seek(target uint32) (bool, error) {
 	if target <= l.last && l.n > 0 {
 		return true, nil
@@ -383,7 +384,10 @@ func (l *list) seek(target uint32) (bool, error) {
 		l.end()
 		return false, nil
 	}
-	return true, l.load(lo)
+	if err := l.load(lo); err != nil {
+		return false, err
+	}
+	return true, nil
 }
 
 // end says that there is nothing left.

@@ -29,8 +29,9 @@ type MergeOptions struct {
 
 // Merge writes a segment over so many rows from others, without the texts. All parts have the same fields. The result is, byte for
 // byte, what a Builder makes of the same texts.
-func Merge(ctx context.Context, to io.Writer, rows int64, parts []Part, o MergeOptions) (Stats, error) {
+func Merge(ctx context.Context, to io.Writer, rows int64, parts []Part, o MergeOptions) (_ Stats, err error) {
 	const op = "segment.merge"
+	defer guard(op, &err)()
 	if len(parts) == 0 || rows < 0 || rows > MaxRows {
 		return Stats{}, errs.Newf(errs.Invalid, op, "%d parts, %d rows", len(parts), rows)
 	}

@@ -134,13 +134,24 @@ var searches = sync.Pool{New: func() any { return new(search) }}
 
 // Best finds the best rows of the segment, which is the given part for the collector, and counts. A nil filter allows all
 // rows. Where the segment is not held in memory it takes one round of reads.
-func (r *Reader) Best(ctx context.Context, q *Query, f *Filter, part uint32, c *Collector) error {
+func (r *Reader) Best(ctx context.Context, q *Query, f *Filter, part uint32, c *Collector) (err error) {
 	if err := r.checkQuery(q, f); err != nil {
 		return err
 	}
 	s := searches.Get().(*search)
-	defer s.release()
 	s.ctx, s.r, s.filter, s.part, s.c = ctx, r, f, part, c
+	defer func() {
+		if err == nil { // else sums may be left in the windows
+			s.release()
+		}
+	}()
+	defer guard("segment.search", &err)()
+	return s.best(q)
+}
+
+// best searches.
+func (s *search) best(q *Query) error {
+	f := s.filter
 	if f != nil && f.count == 0 {
 		return nil
 	}
@@ -148,11 +159,10 @@ func (r *Reader) Best(ctx context.Context, q *Query, f *Filter, part uint32, c *
 		return s.phrase(q)
 	}
 	s.need, s.floor = max(q.MinMatch, 1), float32(math.Inf(-1))
-	all, total := q.All, 0
+	all := q.All
 	var present []Clause
 	for _, c := range q.Clauses {
 		c.Repeat = max(c.Repeat, 1)
-		total += c.Repeat
 		if c.Term.DocFreq > 0 {
 			present = append(present, c)
 		} else if q.All {
