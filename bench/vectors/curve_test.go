@@ -114,6 +114,10 @@ func TestPage(t *testing.T) {
 		}
 		r.Points = append(r.Points, point{place: r.here, Contender: n, Filter: "half", Recall: 1, Micros: 1000})
 	}
+	r.begin("a-set", "engine")
+	r.build(set, &contender{name: "table, x"}, worker.Built{CPU: 3})
+	r.Points = append(r.Points, point{place: r.here, Queries: "tables", Contender: "table, x", Recall: 0.96, Micros: 1000},
+		point{place: r.here, Queries: "tables", Contender: "table, x", Filter: "a column", Recall: 0.92, Micros: 2000})
 	r.compare("a loss", 1, hnswlib, 2, "q/s", least(1.4))
 	if err := r.write(); err != nil {
 		t.Fatal(err)
@@ -136,6 +140,7 @@ func TestPage(t *testing.T) {
 		"0 passed, 1 missed", "- b-set: it was not there", "| a loss | 1.00 | hnswlib | 2.00 | q/s | 0.50 | >= 1.4 | miss |",
 		"| hnsw | 10000 | never | never |  | 0.9400 | 0.0 | 2.0 | 10 | 0 | 0 |",
 		"| a-set | search | " + time.Now().Format(time.DateOnly) + " | 10 | 1 | ", `| 20 | 2 | `, `| ^ivf\|^hnsw |`,
+		"| table, x | 1000 | 1000 | never |  | 0.9600 | 0.0 | 3.0 |", "| table, x | a column | 500 | never | never | 0.9200 |",
 		"| ef | 10 |", "| hnsw | 0.8000 | 0.9400 |", "| half | 1000, 1.0000 | 1000, 1.0000 |",
 	} {
 		if !strings.Contains(string(page), want) {

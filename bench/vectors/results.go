@@ -269,7 +269,7 @@ func (r *results) section(md *strings.Builder, set string) {
 		if p.Filter == "" && p.Queries != "codes" && !slices.Contains(lists, p.Queries) {
 			lists = append(lists, p.Queries)
 		}
-		if p.Filter != "" && !slices.Contains(filters, p.Filter) {
+		if p.Filter != "" && p.Queries == "" && !slices.Contains(filters, p.Filter) {
 			filters = append(filters, p.Filter)
 		}
 	}
@@ -293,7 +293,7 @@ func (r *results) section(md *strings.Builder, set string) {
 			"| index | at 0.90 | at 0.95 | at 0.99 | best at 0.95 | highest recall | loop taken off, us | build, CPU s | bytes | floats | peak |\n|---|---:|---:|---:|---|---:|---:|---:|---:|---:|---:|\n", title)
 		for _, b := range r.Builds {
 			mine := of(points, b.Contender)
-			if b.Set != set || b.Section != "search" || len(mine) == 0 {
+			if b.Set != set || b.Section != "search" && b.Section != "engine" || len(mine) == 0 {
 				continue
 			}
 			fmt.Fprintf(md, "| %s |", b.Contender)
@@ -321,12 +321,15 @@ func (r *results) section(md *strings.Builder, set string) {
 			fmt.Fprintf(md, " %s | %.4f | %.1f | %.1f | %.0f | %.0f | %.0f |\n", best, highest.Recall, mine[0].Loop, b.CPU, b.Row, b.Floats, b.Peak)
 		}
 		r.equal(md, points)
+		if list == "tables" {
+			r.conditions(md, set)
+		}
 	}
 	if len(filters) > 0 {
 		md.WriteString("\nFiltered: queries a second at recall 0.99, and the highest recall.\n\n")
 		var names []string
 		for _, p := range r.Points {
-			if p.Set == set && p.Filter != "" && !slices.Contains(names, p.Contender) {
+			if p.Set == set && p.Filter != "" && p.Queries == "" && !slices.Contains(names, p.Contender) {
 				names = append(names, p.Contender)
 			}
 		}
@@ -359,6 +362,41 @@ func (r *results) section(md *strings.Builder, set string) {
 			at := slices.IndexFunc(r.Builds, func(b built) bool { return b.Set == set && b.Contender == p.Contender })
 			fmt.Fprintf(md, "| %s | %.4f | %.0f | %.0f |\n", p.Contender, p.Recall, r.Builds[at].Row, p.Micros)
 		}
+	}
+}
+
+// conditions shows searches of tables with a condition.
+func (r *results) conditions(md *strings.Builder, set string) {
+	var names []string
+	points := map[string][]point{}
+	for _, p := range r.Points {
+		if p.Set != set || p.Queries != "tables" || p.Filter == "" {
+			continue
+		}
+		name := p.Contender + " | " + p.Filter
+		if points[name] == nil {
+			names = append(names, name)
+		}
+		points[name] = append(points[name], p)
+	}
+	if len(names) == 0 {
+		return
+	}
+	md.WriteString("\nThe same with a condition: queries a second.\n\n| table | condition | at 0.90 | at 0.95 | at 0.99 | highest recall |\n|---|---|---:|---:|---:|---:|\n")
+	for _, name := range names {
+		fmt.Fprintf(md, "| %s |", name)
+		highest := 0.0
+		for _, t := range targets {
+			if rate, _ := at(points[name], t); rate > 0 {
+				fmt.Fprintf(md, " %.0f |", rate)
+			} else {
+				md.WriteString(" never |")
+			}
+		}
+		for _, p := range points[name] {
+			highest = max(highest, p.Recall)
+		}
+		fmt.Fprintf(md, " %.4f |\n", highest)
 	}
 }
 

@@ -15,7 +15,7 @@ var scaled = []string{graphF32, inverted + " bit1+float32"}
 
 // scale measures how much faster two workers are than one, so that the load of the machine does not decide. Of searches it is
 // the processor time of one thread for all queries over that of the slower of two threads that share them. Of builds it is
-// how many threads wanted to run on average, times how little more processor time that took.
+// how many threads wanted to run on average, two at most, times how little more processor time that took.
 func (w *workshop) scale(ctx context.Context) {
 	if !made(w.set) {
 		return
@@ -37,7 +37,7 @@ func (w *workshop) scale(ctx context.Context) {
 			continue
 		}
 		if width := two[0].built.Width; width > 0 {
-			w.b.results.compare(fmt.Sprintf("%s: %s, build by two workers, times as fast", w.set.Name, c.name), width*one[0].built.CPU/two[0].built.CPU, "one worker", 1, "", least(1.8))
+			w.b.results.compare(fmt.Sprintf("%s: %s, build by two workers, times as fast", w.set.Name, c.name), min(width, 2)*one[0].built.CPU/two[0].built.CPU, "one worker", 1, "", least(1.8))
 		} else {
 			w.b.results.leave("%s: the system does not tell how many threads of a build wanted to run", c.name)
 		}

@@ -29,6 +29,7 @@ type trial struct {
 	true    [][]neighbour
 	seen    []best // the best estimates of the lists scanned: place is the position, probe the rank of the list
 	current query
+	scans   []*query // of each worker
 }
 
 type neighbour struct {
@@ -222,34 +223,41 @@ func (t *trial) scan(ctx context.Context, list int, piece []byte, n int) error {
 		return err
 	}
 	positions := t.core.layout.positions(&p)
-	var estimates [kernel.BlockRows]float32
-	var below [1]uint64
-	for i, ranks := range t.ranks {
-		if ranks[list] >= t.wanted[i] {
-			continue
-		}
-		if err := canceled(ctx); err != nil {
-			return err
-		}
-		q := &t.current
-		q.begin(&t.core, t.query(i))
-		q.turn()
-		probes := [1]probe{{list: uint32(list)}}
-		q.exactKeys([]uint32{uint32(list)}, estimates[:1])
-		probes[0].key = estimates[0]
-		q.bases(probes[:])
-		for from := 0; from < n; from += kernel.BlockRows {
-			rows := min(kernel.BlockRows, n-from)
-			q.estimate(&p, from, probes[0].base, t.seen[i].bound, estimates[:rows], nil, below[:])
-			for m := below[0]; m != 0; m &= m - 1 {
-				j := bits.TrailingZeros64(m)
-				if pos := positions[from+j]; pos != t.positions[i] {
-					t.seen[i].add(candidate{d: estimates[j], place: pos, probe: ranks[list]})
+	// Each worker takes some of the queries, which know nothing of each other.
+	share := min(t.x.workers, len(t.ranks))
+	for len(t.scans) < share {
+		t.scans = append(t.scans, new(query))
+	}
+	return t.x.parallel(ctx, share, func(worker int) error {
+		var estimates [kernel.BlockRows]float32
+		var below [1]uint64
+		q := t.scans[worker]
+		for i := worker; i < len(t.ranks); i += share {
+			if t.ranks[i][list] >= t.wanted[i] {
+				continue
+			}
+			if err := canceled(ctx); err != nil {
+				return err
+			}
+			q.begin(&t.core, t.query(i))
+			q.turn()
+			probes := [1]probe{{list: uint32(list)}}
+			q.exactKeys([]uint32{uint32(list)}, estimates[:1])
+			probes[0].key = estimates[0]
+			q.bases(probes[:])
+			for from := 0; from < n; from += kernel.BlockRows {
+				rows := min(kernel.BlockRows, n-from)
+				q.estimate(&p, from, probes[0].base, t.seen[i].bound, estimates[:rows], nil, below[:])
+				for m := below[0]; m != 0; m &= m - 1 {
+					j := bits.TrailingZeros64(m)
+					if pos := positions[from+j]; pos != t.positions[i] {
+						t.seen[i].add(candidate{d: estimates[j], place: pos, probe: t.ranks[i][list]})
+					}
 				}
 			}
 		}
-	}
-	return nil
+		return nil
+	})
 }
 
 // tune writes down how many candidates are needed, and what that finds.
