@@ -1,10 +1,13 @@
 package engine_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/overlakedb/overlake/internal/engine"
@@ -104,6 +107,56 @@ func TestScalarRules(t *testing.T) {
 		if err := db.RegisterScalar(f); !errs.Is(err, errs.Internal) {
 			t.Errorf("%+v gave %v", f, err)
 		}
+	}
+}
+
+// TestBatch: a function that takes a batch at once sees the rows without NULL, is told when nobody waits, and fails with its kind.
+func TestBatch(t *testing.T) {
+	db := open(t, engine.Config{})
+	text := []engine.Type{engine.Text, engine.Int64}
+	var largest atomic.Int64
+	if err := errors.Join(
+		db.RegisterScalar(engine.Scalar{Name: "sizes", Args: text, Returns: engine.Int32, Batch: func(rows []int, a []engine.Column, out *engine.Output, ended func() error) error {
+			for _, i := range rows {
+				if a[0].Null(i) || a[1].Null(i) {
+					return errs.New(errs.Internal, "test", "a row with NULL")
+				}
+				out.Int32(i, int32(len(a[0].Text(i)))+int32(a[1].Int64(i)))
+			}
+			largest.Store(max(largest.Load(), int64(len(rows))))
+			return ended()
+		}}),
+		db.RegisterScalar(engine.Scalar{Name: "batch_fails", Args: text[:1], Returns: engine.Bool, Batch: func([]int, []engine.Column, *engine.Output, func() error) error {
+			return errs.New(errs.Exhausted, "test", "too much of it")
+		}})); err != nil {
+		t.Fatal(err)
+	}
+	want(t, rows(t, db, "SELECT sizes(s, 10) FROM (VALUES ('a'), (NULL), ('abc'), ('')) t(s)"), "11", "(null)", "13", "10")
+	want(t, rows(t, db, "SELECT sizes('abc', 1), sizes(NULL, 1)"), "4|(null)")
+	want(t, rows(t, db, "SELECT count(n), sum(n) FROM (SELECT sizes(CASE WHEN i % 3 > 0 THEN repeat('x', i % 5) END, 1) AS n FROM range(30000) t(i))"), "20000|60000")
+	if n := largest.Load(); n < 1000 {
+		t.Errorf("the largest batch had %d rows", n)
+	}
+	if _, err := tryRows(t.Context(), db, "SELECT batch_fails(s) FROM (VALUES ('a')) t(s)"); !errs.Is(err, errs.Exhausted) || err.Error() != "too much of it" {
+		t.Errorf("got %v", err)
+	}
+	want(t, rows(t, db, "SELECT count(batch_fails(s)) FROM (SELECT NULL::VARCHAR AS s FROM range(10))"), "0")
+	given := make(chan struct{})
+	if err := db.RegisterScalar(engine.Scalar{Name: "waits", Args: []engine.Type{engine.Int64}, Returns: engine.Bool, Batch: func(rows []int, a []engine.Column, out *engine.Output, ended func() error) error {
+		close(given)
+		for {
+			if err := ended(); err != nil {
+				return err
+			}
+			runtime.Gosched()
+		}
+	}}); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	go func() { <-given; cancel() }()
+	if _, err := tryRows(ctx, db, "SELECT waits(i) FROM range(1) t(i)"); !errs.Is(err, errs.Canceled) {
+		t.Errorf("a query that was given up gave %v", err)
 	}
 }
 

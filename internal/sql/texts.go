@@ -94,7 +94,7 @@ func (r *resolver) textCall(name string, n node, sc *scope) (*textCall, error) {
 	c := &textCall{arg: r.text[args[0][0].Start:args[0][len(args[0])-1].End], end: end}
 	col, _ := tree.List(n, "children")[0].(node)
 	if tree.Str(col, "class") != "COLUMN_REF" {
-		return nil, r.textError(name, n, "the first argument of %s must be a column of a table", name)
+		return nil, r.textError(name, n, "the first argument of %s must be one column of a table", name)
 	}
 	if c.source, c.column = find(col, sc); c.source == nil {
 		return nil, r.textError(name, n, "%s needs a text column of a table, and %s is none", name, c.arg)

@@ -15,7 +15,7 @@ func (q *Query) Matching(ctx context.Context, s Segment, o Options, limit int64)
 		return nil, false, err
 	}
 	rows = row.NewBitmap()
-	it, err := q.root.open(r)
+	it, err := r.rows(s.Filter)
 	if err != nil {
 		return nil, false, err
 	}
@@ -30,7 +30,7 @@ func (q *Query) Matching(ctx context.Context, s Segment, o Options, limit int64)
 				return nil, false, errs.Wrap(errs.Canceled, "rank.matching", err)
 			}
 		}
-		if s.Filter != nil && !s.Filter.Contains(at) || !it.confirm() {
+		if !it.confirm() {
 			continue
 		}
 		if found++; found > limit {

@@ -242,6 +242,19 @@ func (q *Query) Search(ctx context.Context, segments []Segment, o Options) (*Res
 	return top.Result(), nil
 }
 
+// rows goes over the rows of the source that match and are in a filter; nil where none can.
+func (r *run) rows(filter *row.Bitmap) (iterator, error) {
+	it, err := r.q.root.open(r)
+	if err != nil || it == nil || filter == nil {
+		return it, err
+	}
+	f, err := r.bits(filter.Words(int64(r.src.Rows())), filter.Len())
+	if err != nil {
+		return nil, err
+	}
+	return newConjunction([]iterator{f, it}, []iterator{it}), nil
+}
+
 // Collect searches one segment. Segments must come in the order of their bases.
 func (q *Query) Collect(ctx context.Context, s Segment, o Options, top *Top) error {
 	r, err := q.begin(ctx, s, o)
@@ -256,16 +269,9 @@ func (q *Query) Collect(ctx context.Context, s Segment, o Options, top *Top) err
 			}
 		}
 	}
-	it, err := q.root.open(r)
+	it, err := r.rows(s.Filter)
 	if err != nil || it == nil {
 		return err
-	}
-	if s.Filter != nil {
-		f, err := r.bits(s.Filter.Words(int64(s.Source.Rows())), s.Filter.Len())
-		if err != nil {
-			return err
-		}
-		it = newConjunction([]iterator{f, it}, []iterator{it})
 	}
 	same := q.root.constant()
 	for n, at := 1, it.advance(0); at != end; n, at = n+1, it.advance(at+1) {

@@ -377,6 +377,20 @@ func check(t *testing.T, name string, w *world, node primitive.Node, segments []
 		score[h.Row] = h
 	}
 	for _, s := range segments {
+		here := row.NewBitmap()
+		for r := range score {
+			if r >= s.Base && r < s.Base+int64(s.Source.Rows()) {
+				here.Add(r - s.Base)
+			}
+		}
+		n := here.Len()
+		got, ok, err := q.Matching(ctx, s, rank.Options{Number: w.number}, n)
+		if err != nil || !ok || !got.Equal(here) {
+			t.Fatalf("%s: %d rows of a segment match (%t, %v), want %d", name, got.Len(), ok, err, n)
+		}
+		if _, ok, err = q.Matching(ctx, s, rank.Options{Number: w.number}, n-1); n > 0 && (ok || err != nil) {
+			t.Fatalf("%s: %d rows are no more than %d (%v)", name, n, n-1, err)
+		}
 		for at := range s.Source.Rows() {
 			if at%3 > 0 {
 				continue
