@@ -311,3 +311,88 @@ func TestEndedTextQuery(t *testing.T) {
 		t.Errorf("ended: %v", err)
 	}
 }
+
+// Files with a term that is too long for an index are left out of it, wherever they stand in a group, and so are no others, and no
+// other index is without them.
+func TestFilesWithTermsTooLong(t *testing.T) {
+	store := objstore.NewMemory("long")
+	table, err := lake.OpenFileCatalog(store).Create(t.Context(), lake.Ident{Namespace: lake.DefaultNamespace, Name: "long"}, lake.CreateSpec{Schema: textSchema})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := open(t, store, nil)
+	for _, spec := range []overlay.Spec{{Name: "whole", Kind: overlay.Text, Columns: []string{"body"}, Params: map[string]string{"analyzer": "keyword"}},
+		{Name: "words", Kind: overlay.Text, Columns: []string{"body"}}, {Name: "bloom", Kind: overlay.Bloom, Columns: []string{"body"}}} {
+		if _, err := s.Of(table).Define(t.Context(), table, spec); err != nil {
+			t.Fatal(err)
+		}
+	}
+	long := strings.Repeat("x", 1_000_000)
+	lists := [][]string{{"a b", "a b", "\x00"}, {"a b", long, "a b"}, {"c", "a b"}, {long}, {"a b", "d", strings.Repeat("y", 1<<16)}, {"a b", strings.Repeat("z", 1<<16+1)}}
+	odd := map[int]bool{1: true, 3: true, 5: true}
+	for _, list := range lists {
+		if table, _, err = table.Append(t.Context(), (&corpus{batch: 2}).reader(list), lake.WriteOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := s.Of(table).Cover(t.Context(), table, overlay.BuildOptions{}); !errs.Is(err, errs.Unsupported) {
+		t.Fatalf("the build: %v", err)
+	}
+	status, err := s.Of(table).Status(t.Context(), table)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, x := range status {
+		want := map[string]int{"whole": 3, "words": 6, "bloom": 6}[x.Name]
+		if x.Covered != want {
+			t.Errorf("%s covers %d files, not %d", x.Name, x.Covered, want)
+		}
+	}
+	plan, err := table.Plan(t.Context(), lake.Ref{}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	view, err := s.Of(table).View(t.Context(), plan.Schema)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := newCollection()
+	c.corpus.files = lists
+	order := c.fileOrder(t, plan)
+	a := analyzer(t, "keyword")
+	for _, text := range []string{"a b", "c", long, lists[4][2]} {
+		ask := search.TextQuery{Field: 1, Analyzer: a, Query: bm25.ParseQuery(a, text)}
+		files := textFiles(table, plan)
+		want, _, err := search.TextStats(t.Context(), nil, plan, nil, files, ask)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i := range files {
+			from := files[i].Read
+			files[i].Read = func(ctx context.Context) (array.RecordReader, error) {
+				if !odd[order[i]] {
+					t.Errorf("file %d is read, and the index covers it", order[i])
+				}
+				return from(ctx)
+			}
+		}
+		got, used, err := search.TextStats(t.Context(), nil, plan, view, files, ask)
+		if err != nil || used != "whole" || got.Docs != want.Docs || got.SumTotalTermFreq != want.SumTotalTermFreq || fmt.Sprint(got.DocFreq) != fmt.Sprint(want.DocFreq) {
+			t.Errorf("%.10s: counted by %q, %d texts of %d, %v", text, used, got.Docs, want.Docs, err)
+		}
+		sets, _, err := search.TextMatches(t.Context(), plan, view, ask)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i, set := range sets {
+			if set == nil {
+				continue
+			}
+			for pos, row := range lists[order[i]] {
+				if set.Contains(int64(pos)) != (row == text) || odd[order[i]] {
+					t.Errorf("%.10s: file %d, row %d is named: %v", text, order[i], pos, set.Contains(int64(pos)))
+				}
+			}
+		}
+	}
+}

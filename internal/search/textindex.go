@@ -5,6 +5,8 @@ import (
 	"math"
 	"slices"
 
+	"golang.org/x/sync/errgroup"
+
 	"github.com/overlakedb/overlake/internal/analysis"
 	"github.com/overlakedb/overlake/internal/errs"
 	"github.com/overlakedb/overlake/internal/index/bm25"
@@ -60,11 +62,12 @@ func TextStats(ctx context.Context, cache *TextCache, plan *lake.Plan, view *ove
 		if err != nil {
 			return stats, "", err
 		}
-		for _, p := range parts {
+		found := lookups(ctx, parts, field, r.terms())
+		for n, p := range parts {
 			// An artifact counts the rows of all its files, also of those that the table has no more.
 			ok := p.Whole()
 			if ok {
-				terms, err := p.Reader.Lookup(ctx, field, r.terms())
+				terms, err := found[n].terms, found[n].err
 				if ok = err == nil; ok {
 					used = x.Name
 					st := p.Reader.Stats(field)
@@ -97,6 +100,35 @@ func TextStats(ctx context.Context, cache *TextCache, plan *lake.Plan, view *ove
 		stats.Merge(flat)
 	}
 	return stats, used, nil
+}
+
+// looked is what a part says of terms.
+type looked struct {
+	terms []posting.Term
+	err   error
+}
+
+// lookups finds terms in those parts that are whole, in all of them at once where that takes reads.
+func lookups(ctx context.Context, parts []*overlay.TextPart, field int, terms [][]byte) []looked {
+	out := make([]looked, len(parts))
+	var g errgroup.Group
+	g.SetLimit(askParallel)
+	for i, p := range parts {
+		if !p.Whole() {
+			continue
+		}
+		look := func() error {
+			out[i].terms, out[i].err = p.Reader.Lookup(ctx, field, terms)
+			return nil
+		}
+		if p.Reader.Resident() {
+			_ = look() // which keeps its error
+			continue
+		}
+		g.Go(look)
+	}
+	_ = g.Wait()
+	return out
 }
 
 // TextRequest asks for the rows that are best for a query.
@@ -147,11 +179,8 @@ func FindTexts(ctx context.Context, plan *lake.Plan, view *overlay.View, r TextR
 			k = max(k, r.K+tieRows)
 		}
 		top := best.New(k)
-		c := &segment.Collector{Top: top}
-		for i, p := range parts {
-			if err := searchPart(ctx, p, field, &r, filters[i], uint32(i), c); err != nil {
-				return nil, false, p.Damaged(ctx, err)
-			}
+		if bad, err := bestOfParts(ctx, parts, field, &r, filters, top); bad != nil {
+			return nil, false, bad.Damaged(ctx, err)
 		}
 		found := top.Hits()
 		if len(found) < r.K && !r.Matches {
@@ -176,6 +205,44 @@ func FindTexts(ctx context.Context, plan *lake.Plan, view *overlay.View, r TextR
 		}
 		return &TextHits{Access: access(plan, x.Name, list, nil, rest), Index: x.Name, Parts: len(parts)}, true, nil
 	}
+}
+
+// bestOfParts offers the rows of all artifacts. Those that are read from afar are searched at once, each for itself; those at hand one after
+// another, as what was found so far spares work. bad is the first part that failed.
+func bestOfParts(ctx context.Context, parts []*overlay.TextPart, field int, r *TextRequest, filters []*segment.Filter, top *best.Rows) (bad *overlay.TextPart, err error) {
+	far := make([]*best.Rows, len(parts))
+	failed := make([]error, len(parts))
+	var g errgroup.Group
+	g.SetLimit(askParallel)
+	for i, p := range parts {
+		if p.Reader.Resident() {
+			continue
+		}
+		far[i] = best.New(top.K())
+		g.Go(func() error {
+			failed[i] = searchPart(ctx, p, field, r, filters[i], uint32(i), &segment.Collector{Top: far[i]})
+			return nil
+		})
+	}
+	_ = g.Wait() // each keeps its own
+	for i, p := range parts {
+		if failed[i] != nil {
+			return p, failed[i]
+		}
+		if far[i] != nil {
+			top.Merge(far[i])
+		}
+	}
+	c := &segment.Collector{Top: top}
+	for i, p := range parts {
+		if far[i] != nil {
+			continue
+		}
+		if err := searchPart(ctx, p, field, r, filters[i], uint32(i), c); err != nil {
+			return p, err
+		}
+	}
+	return nil, nil
 }
 
 // searchPart offers the rows of one artifact.
@@ -212,9 +279,25 @@ func TextMatches(ctx context.Context, plan *lake.Plan, view *overlay.View, r Tex
 	if err != nil {
 		return nil, "", err
 	}
+	found := make([]*row.Bitmap, len(parts))
+	failed := make([]error, len(parts))
+	var g errgroup.Group
+	g.SetLimit(askParallel)
+	for i, p := range parts {
+		find := func() error {
+			found[i], failed[i] = matching(ctx, p.Reader, field, &r)
+			return nil
+		}
+		if p.Reader.Resident() {
+			_ = find() // which keeps its error
+			continue
+		}
+		g.Go(find)
+	}
+	_ = g.Wait()
 	sets = make([]*row.Bitmap, len(plan.Files))
-	for _, p := range parts {
-		set, err := matching(ctx, p.Reader, field, &r)
+	for i, p := range parts {
+		set, err := found[i], failed[i]
 		if err != nil {
 			if err := p.Damaged(ctx, err); err != nil {
 				return nil, "", err

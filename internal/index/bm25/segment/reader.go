@@ -187,6 +187,10 @@ func (f *fieldReader) find(term []byte) int {
 	return lo - 1
 }
 
+// Resident tells whether searches read from memory: the sections are mapped, or are held from the first use on. Else each search
+// reads ranges of the source.
+func (r *Reader) Resident() bool { return r.resident }
+
 // Rows is the number of rows, with and without text.
 func (r *Reader) Rows() uint32 { return r.head.Rows }
 
