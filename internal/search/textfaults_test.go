@@ -188,6 +188,11 @@ func textAnswers(ctx context.Context, s *overlay.Set, table *lake.Table, questio
 					return u, fmt.Errorf("%q: row %v of score %v is not among the best", x.text, h.Addr, h.Score)
 				}
 			}
+			for a := range got {
+				if plan.Files[a.File].Deletes.Contains(a.Pos) {
+					return u, fmt.Errorf("%q: row %v is deleted, and named", x.text, a)
+				}
+			}
 			if len(got) > 3*k {
 				return u, fmt.Errorf("%q: %d rows for the best %d", x.text, len(got), k)
 			}
@@ -309,6 +314,53 @@ func TestEndedTextQuery(t *testing.T) {
 	cancel()
 	if _, err := textAnswers(ctx, open(t, store, nil), table, questions); !errs.Is(err, errs.Canceled) {
 		t.Errorf("ended: %v", err)
+	}
+}
+
+// Random histories of a table with an index of texts: rows come and go, the index follows or lags, another analyzer makes it useless for
+// a while. Answers are those of a scan, and no row that was deleted comes back.
+func TestTextHistories(t *testing.T) {
+	seed := seedOf(t)
+	var told textUsage
+	for n := range 4 {
+		rng := rand.New(rand.NewPCG(seed, uint64(n)))
+		store := objstore.NewMemory("texthistory")
+		table := textTable(t, store)
+		s := open(t, store, nil)
+		var did []string
+		for step := range 10 {
+			var what string
+			var err error
+			switch what = []string{"append", "append", "delete", "delete", "build", "build", "overwrite", "alter", "reopen"}[rng.IntN(9)]; what {
+			case "append":
+				table, _, err = table.Append(t.Context(), textsOf(rng.Uint64(), 20+rng.IntN(200)), lake.WriteOptions{})
+			case "delete":
+				table = remove(t, table, int64(2+rng.IntN(9)))
+			case "build":
+				_, err = s.Of(table).Cover(t.Context(), table, overlay.BuildOptions{Anew: rng.IntN(4) == 0})
+			case "overwrite":
+				if step < 5 {
+					continue
+				}
+				table, _, err = table.Overwrite(t.Context(), textsOf(rng.Uint64(), 300), lake.WriteOptions{})
+			case "alter":
+				_, err = s.Of(table).Alter(t.Context(), "words", map[string]string{"analyzer": []string{"standard", "simple"}[rng.IntN(2)]})
+			case "reopen":
+				s = open(t, store, nil)
+			}
+			did = append(did, what)
+			if err != nil {
+				t.Fatalf("history %d, %v: %v", n, did, err)
+			}
+			u, err := textAnswers(t.Context(), s, table, textQuestions(t, table))
+			if err != nil {
+				t.Fatalf("history %d, %v: %v", n, did, err)
+			}
+			told.stats, told.best = told.stats+u.stats, told.best+u.best
+		}
+	}
+	if told.stats < 20 || told.best < 20 {
+		t.Errorf("indexes told statistics %d times, the best rows %d times", told.stats, told.best)
 	}
 }
 
