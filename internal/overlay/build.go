@@ -305,6 +305,23 @@ func (b *build) artifacts(ctx context.Context, bu *bundle, g []missingFile, defs
 		}
 		makers = append(makers, m)
 	}
+	// renew begins a maker anew, which holds nothing that is covered.
+	renew := func(k int, left []missingFile) error {
+		m := makers[k]
+		anew, err := b.maker(m.def, len(defs), total, &names)
+		if err != nil {
+			return err
+		}
+		anew.left, anew.why, makers[k] = left, m.why, anew
+		return m.close()
+	}
+	// again are the files that a maker holds, to be taken by another.
+	again := func(m *maker) []missingFile {
+		for _, c := range m.covered {
+			m.left = append(m.left, g[slices.IndexFunc(g, func(f missingFile) bool { return f.key.Path == c.Path })])
+		}
+		return m.left
+	}
 	next := int64(0)
 	for i := range g {
 		f := g[i].file
@@ -315,24 +332,31 @@ func (b *build) artifacts(ctx context.Context, bu *bundle, g []missingFile, defs
 			}
 			// What was added of it is part of no covered file. The rows of the next one must not be taken for them.
 			b.skip(f, err)
-			for _, m := range makers {
-				m.took()
+			for k, m := range makers {
+				if m.took() != nil && m.spoils {
+					if err := renew(k, again(m)); err != nil {
+						return nil, err
+					}
+				}
 			}
 			next += f.Rows
 			continue
 		}
 		for k, m := range makers {
 			if err := m.took(); err != nil {
-				m.left, m.why = append(m.left, g[i]), err
-				if len(m.covered) == 0 { // what it holds, it holds of no file that is covered
-					anew, err := b.maker(m.def, len(defs), total, &names)
-					if err != nil {
-						return nil, err
-					}
-					anew.left, anew.why, makers[k] = m.left, m.why, anew
-					if err := m.close(); err != nil {
-						return nil, err
-					}
+				switch {
+				case m.spoils:
+					b.cannot(m.def, g[i:i+1], err)
+					err = renew(k, again(m))
+				case len(m.covered) == 0: // what it holds, it holds of no file that is covered
+					m.why = err
+					err = renew(k, append(m.left, g[i]))
+				default:
+					m.left, m.why = append(m.left, g[i]), err
+					err = nil
+				}
+				if err != nil {
+					return nil, err
 				}
 				continue
 			}
@@ -360,7 +384,7 @@ func (b *build) artifacts(ctx context.Context, bu *bundle, g []missingFile, defs
 	}
 	for _, m := range makers {
 		err := m.why
-		if len(m.covered) > 0 {
+		if len(m.covered) > 0 || m.spoils {
 			err = nil
 			if m.fits != nil {
 				err = m.fits()

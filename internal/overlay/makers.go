@@ -24,6 +24,7 @@ type maker struct {
 	finish  func(ctx context.Context, w io.Writer, rows int64) (nulls, distinct int64, err error)
 	fits    func() error // nil: always
 	took    func() error // why the rows since its last call can be no part of the artifact
+	spoils  bool         // where took tells of a file, the maker is of no use any more
 	close   func() error
 	kind    string // of the blob
 	align   int64  // the blob begins at a multiple of it; 0: anywhere

@@ -173,6 +173,9 @@ func (s artifactBytes) Map(ctx context.Context, off, length int64) (b []byte, un
 	if off < 0 || off > s.a.Length-length {
 		return nil, nil, errs.New(errs.Corrupt, "overlay.read", "an artifact points outside of itself", errs.On(s.a.Bundle))
 	}
+	if _, far := s.b.store.(objstore.Getter); far { // to open an object there takes a round trip
+		return nil, nil, errs.New(errs.Unsupported, "overlay.read", "the store does not map")
+	}
 	o, err := s.b.acquire(ctx, s.a.Bundle)
 	if err != nil {
 		return nil, nil, err

@@ -109,7 +109,13 @@ func (b *build) ofTexts(m *maker, memory int64) error {
 	}
 	var stream analysis.Stream
 	nulls := int64(0)
+	// A file with a term that no segment takes is not for this index. What was taken of it would count for ever, so the builder goes,
+	// and the files before are taken again by another.
+	var odd error
 	m.add = func(ctx context.Context, first int64, columns []arrow.Array) error {
+		if odd != nil {
+			return nil
+		}
 		texts := make([]bm25.Texts, len(columns))
 		for i, c := range columns {
 			if texts[i], err = bm25.TextsOf(c); err != nil {
@@ -125,7 +131,10 @@ func (b *build) ofTexts(m *maker, memory int64) error {
 				}
 				some = true
 				stream.Reset(analyzer, text)
-				if err := x.Add(uint32(first+int64(row)), i, &stream); err != nil {
+				if err := x.Add(uint32(first+int64(row)), i, &stream); errs.Is(err, errs.Unsupported) {
+					odd = err
+					return nil
+				} else if err != nil {
 					return err
 				}
 			}
@@ -145,7 +154,12 @@ func (b *build) ofTexts(m *maker, memory int64) error {
 		}
 		return nulls, distinct, err
 	}
-	m.kind, m.align = segment.BlobType, section.Align
+	m.took = func() error {
+		err := odd
+		odd = nil
+		return err
+	}
+	m.kind, m.align, m.spoils = segment.BlobType, section.Align, true
 	m.close = x.Close
 	return nil
 }

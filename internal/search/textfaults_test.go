@@ -188,6 +188,11 @@ func textAnswers(ctx context.Context, s *overlay.Set, table *lake.Table, questio
 					return u, fmt.Errorf("%q: row %v of score %v is not among the best", x.text, h.Addr, h.Score)
 				}
 			}
+			for a := range got {
+				if plan.Files[a.File].Deletes.Contains(a.Pos) {
+					return u, fmt.Errorf("%q: row %v is deleted, and named", x.text, a)
+				}
+			}
 			if len(got) > 3*k {
 				return u, fmt.Errorf("%q: %d rows for the best %d", x.text, len(got), k)
 			}
@@ -309,5 +314,137 @@ func TestEndedTextQuery(t *testing.T) {
 	cancel()
 	if _, err := textAnswers(ctx, open(t, store, nil), table, questions); !errs.Is(err, errs.Canceled) {
 		t.Errorf("ended: %v", err)
+	}
+}
+
+// Random histories of a table with an index of texts: rows come and go, the index follows or lags, another analyzer makes it useless for
+// a while. Answers are those of a scan, and no row that was deleted comes back.
+func TestTextHistories(t *testing.T) {
+	seed := seedOf(t)
+	var told textUsage
+	for n := range 4 {
+		rng := rand.New(rand.NewPCG(seed, uint64(n)))
+		store := objstore.NewMemory("texthistory")
+		table := textTable(t, store)
+		s := open(t, store, nil)
+		var did []string
+		for step := range 10 {
+			var what string
+			var err error
+			switch what = []string{"append", "append", "delete", "delete", "build", "build", "overwrite", "alter", "reopen"}[rng.IntN(9)]; what {
+			case "append":
+				table, _, err = table.Append(t.Context(), textsOf(rng.Uint64(), 20+rng.IntN(200)), lake.WriteOptions{})
+			case "delete":
+				table = remove(t, table, int64(2+rng.IntN(9)))
+			case "build":
+				_, err = s.Of(table).Cover(t.Context(), table, overlay.BuildOptions{Anew: rng.IntN(4) == 0})
+			case "overwrite":
+				if step < 5 {
+					continue
+				}
+				table, _, err = table.Overwrite(t.Context(), textsOf(rng.Uint64(), 300), lake.WriteOptions{})
+			case "alter":
+				_, err = s.Of(table).Alter(t.Context(), "words", map[string]string{"analyzer": []string{"standard", "simple"}[rng.IntN(2)]})
+			case "reopen":
+				s = open(t, store, nil)
+			}
+			did = append(did, what)
+			if err != nil {
+				t.Fatalf("history %d, %v: %v", n, did, err)
+			}
+			u, err := textAnswers(t.Context(), s, table, textQuestions(t, table))
+			if err != nil {
+				t.Fatalf("history %d, %v: %v", n, did, err)
+			}
+			told.stats, told.best = told.stats+u.stats, told.best+u.best
+		}
+	}
+	if told.stats < 20 || told.best < 20 {
+		t.Errorf("indexes told statistics %d times, the best rows %d times", told.stats, told.best)
+	}
+}
+
+// Files with a term that is too long for an index are left out of it, wherever they stand in a group, and so are no others, and no
+// other index is without them.
+func TestFilesWithTermsTooLong(t *testing.T) {
+	store := objstore.NewMemory("long")
+	table, err := lake.OpenFileCatalog(store).Create(t.Context(), lake.Ident{Namespace: lake.DefaultNamespace, Name: "long"}, lake.CreateSpec{Schema: textSchema})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := open(t, store, nil)
+	for _, spec := range []overlay.Spec{{Name: "whole", Kind: overlay.Text, Columns: []string{"body"}, Params: map[string]string{"analyzer": "keyword"}},
+		{Name: "words", Kind: overlay.Text, Columns: []string{"body"}}, {Name: "bloom", Kind: overlay.Bloom, Columns: []string{"body"}}} {
+		if _, err := s.Of(table).Define(t.Context(), table, spec); err != nil {
+			t.Fatal(err)
+		}
+	}
+	long := strings.Repeat("x", 1_000_000)
+	lists := [][]string{{"a b", "a b", "\x00"}, {"a b", long, "a b"}, {"c", "a b"}, {long}, {"a b", "d", strings.Repeat("y", 1<<16)}, {"a b", strings.Repeat("z", 1<<16+1)}}
+	odd := map[int]bool{1: true, 3: true, 5: true}
+	for _, list := range lists {
+		if table, _, err = table.Append(t.Context(), (&corpus{batch: 2}).reader(list), lake.WriteOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := s.Of(table).Cover(t.Context(), table, overlay.BuildOptions{}); !errs.Is(err, errs.Unsupported) {
+		t.Fatalf("the build: %v", err)
+	}
+	status, err := s.Of(table).Status(t.Context(), table)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, x := range status {
+		want := map[string]int{"whole": 3, "words": 6, "bloom": 6}[x.Name]
+		if x.Covered != want {
+			t.Errorf("%s covers %d files, not %d", x.Name, x.Covered, want)
+		}
+	}
+	plan, err := table.Plan(t.Context(), lake.Ref{}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	view, err := s.Of(table).View(t.Context(), plan.Schema)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := newCollection()
+	c.corpus.files = lists
+	order := c.fileOrder(t, plan)
+	a := analyzer(t, "keyword")
+	for _, text := range []string{"a b", "c", long, lists[4][2]} {
+		ask := search.TextQuery{Field: 1, Analyzer: a, Query: bm25.ParseQuery(a, text)}
+		files := textFiles(table, plan)
+		want, _, err := search.TextStats(t.Context(), nil, plan, nil, files, ask)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i := range files {
+			from := files[i].Read
+			files[i].Read = func(ctx context.Context) (array.RecordReader, error) {
+				if !odd[order[i]] {
+					t.Errorf("file %d is read, and the index covers it", order[i])
+				}
+				return from(ctx)
+			}
+		}
+		got, used, err := search.TextStats(t.Context(), nil, plan, view, files, ask)
+		if err != nil || used != "whole" || got.Docs != want.Docs || got.SumTotalTermFreq != want.SumTotalTermFreq || fmt.Sprint(got.DocFreq) != fmt.Sprint(want.DocFreq) {
+			t.Errorf("%.10s: counted by %q, %d texts of %d, %v", text, used, got.Docs, want.Docs, err)
+		}
+		sets, _, err := search.TextMatches(t.Context(), plan, view, ask)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i, set := range sets {
+			if set == nil {
+				continue
+			}
+			for pos, row := range lists[order[i]] {
+				if set.Contains(int64(pos)) != (row == text) || odd[order[i]] {
+					t.Errorf("%.10s: file %d, row %d is named: %v", text, order[i], pos, set.Contains(int64(pos)))
+				}
+			}
+		}
 	}
 }

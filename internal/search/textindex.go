@@ -5,6 +5,8 @@ import (
 	"math"
 	"slices"
 
+	"golang.org/x/sync/errgroup"
+
 	"github.com/overlakedb/overlake/internal/analysis"
 	"github.com/overlakedb/overlake/internal/errs"
 	"github.com/overlakedb/overlake/internal/index/bm25"
@@ -70,11 +72,12 @@ func TextStats(ctx context.Context, cache *TextCache, plan *lake.Plan, view *ove
 		if err != nil {
 			return stats, "", err
 		}
-		for _, p := range parts {
+		found := lookups(ctx, parts, field, r.terms())
+		for n, p := range parts {
 			// An artifact counts the rows of all its files, also of those that the table has no more.
 			ok := p.Whole()
 			if ok {
-				terms, err := p.Reader.Lookup(ctx, field, r.terms())
+				terms, err := found[n].terms, found[n].err
 				if ok = err == nil; ok {
 					used = x.Name
 					st := p.Reader.Stats(field)
@@ -107,6 +110,35 @@ func TextStats(ctx context.Context, cache *TextCache, plan *lake.Plan, view *ove
 		stats.Merge(flat)
 	}
 	return stats, used, nil
+}
+
+// looked is what a part says of terms.
+type looked struct {
+	terms []posting.Term
+	err   error
+}
+
+// lookups finds terms in those parts that are whole, in all of them at once where that takes reads.
+func lookups(ctx context.Context, parts []*overlay.TextPart, field int, terms [][]byte) []looked {
+	out := make([]looked, len(parts))
+	var g errgroup.Group
+	g.SetLimit(askParallel)
+	for i, p := range parts {
+		if !p.Whole() {
+			continue
+		}
+		look := func() error {
+			out[i].terms, out[i].err = p.Reader.Lookup(ctx, field, terms)
+			return nil
+		}
+		if p.Reader.Resident() {
+			_ = look() // which keeps its error
+			continue
+		}
+		g.Go(look)
+	}
+	_ = g.Wait()
+	return out
 }
 
 // TextRequest asks for the rows that are best for a query.
@@ -192,19 +224,49 @@ func FindTexts(ctx context.Context, plan *lake.Plan, view *overlay.View, r TextR
 }
 
 // bestOfWords are the k best rows of the parts, by their places there; words are the rows of each part that may be hits, nil all.
-// It is nil where a part is damaged.
+// It is nil where a part is damaged. Parts that are read from afar are searched at once, each for itself; those at hand one after
+// another, as what was found so far spares work.
 func (r *TextRequest) bestOfWords(ctx context.Context, parts []*overlay.TextPart, field int, words [][]uint64, k int) (row.Hits, error) {
-	c := &segment.Collector{Top: best.New(k)}
+	top := best.New(k)
+	filters := make([]*segment.Filter, len(parts))
 	for i, p := range parts {
-		var filter *segment.Filter
 		if words[i] != nil {
-			filter = segment.FilterOf(words[i], p.Reader.Rows())
+			filters[i] = segment.FilterOf(words[i], p.Reader.Rows())
 		}
-		if err := searchPart(ctx, p, field, r, filter, uint32(i), c); err != nil {
+	}
+	far := make([]*best.Rows, len(parts))
+	failed := make([]error, len(parts))
+	var g errgroup.Group
+	g.SetLimit(askParallel)
+	for i, p := range parts {
+		if p.Reader.Resident() {
+			continue
+		}
+		far[i] = best.New(top.K())
+		g.Go(func() error {
+			failed[i] = searchPart(ctx, p, field, r, filters[i], uint32(i), &segment.Collector{Top: far[i]})
+			return nil
+		})
+	}
+	_ = g.Wait() // each keeps its own
+	for i, p := range parts {
+		if failed[i] != nil {
+			return nil, p.Damaged(ctx, failed[i])
+		}
+		if far[i] != nil {
+			top.Merge(far[i])
+		}
+	}
+	c := &segment.Collector{Top: top}
+	for i, p := range parts {
+		if far[i] != nil {
+			continue
+		}
+		if err := searchPart(ctx, p, field, r, filters[i], uint32(i), c); err != nil {
 			return nil, p.Damaged(ctx, err)
 		}
 	}
-	return append(row.Hits{}, c.Top.Hits()...), nil
+	return append(row.Hits{}, top.Hits()...), nil
 }
 
 // searchPart offers the rows of one artifact.
@@ -241,13 +303,29 @@ func TextMatches(ctx context.Context, plan *lake.Plan, view *overlay.View, r Tex
 	if err != nil {
 		return nil, "", err
 	}
-	sets = make([]*row.Bitmap, len(plan.Files))
-	for _, p := range parts {
-		find := matching
-		if r.Form != nil {
-			find = matchingForm
+	found := make([]*row.Bitmap, len(parts))
+	failed := make([]error, len(parts))
+	ask := matching
+	if r.Form != nil {
+		ask = matchingForm
+	}
+	var g errgroup.Group
+	g.SetLimit(askParallel)
+	for i, p := range parts {
+		find := func() error {
+			found[i], failed[i] = ask(ctx, p.Reader, field, &r)
+			return nil
 		}
-		set, err := find(ctx, p.Reader, field, &r)
+		if p.Reader.Resident() {
+			_ = find() // which keeps its error
+			continue
+		}
+		g.Go(find)
+	}
+	_ = g.Wait()
+	sets = make([]*row.Bitmap, len(plan.Files))
+	for i, p := range parts {
+		set, err := found[i], failed[i]
 		if err != nil {
 			if err := p.Damaged(ctx, err); err != nil {
 				return nil, "", err
