@@ -1,12 +1,14 @@
 // Package search answers: which rows, in which order?
 //
-// For text it knows one way so far, the flat one: it reads the whole column and analyzes every text. That is the truth an
-// index will be compared with, and what serves rows that no index covers. Three forms of it:
+// For text it knows two ways. The flat one reads the whole column and analyzes every text: it is the truth an index is compared
+// with, and serves rows that no index covers:
 //
 //	TextCache.Collect   the statistics BM25 needs, for many queries in one pass; scoring is then the caller's, a row at
 //	                    a time, with a bm25.Scorer
 //	FlatText            the best k rows for each of many queries, statistics included, in one pass
 //	Fuse                several rankings made one
+//
+// An index of texts tells the same and reads little: TextStats and FormStats, FindTexts, TextMatches.
 //
 // The rules:
 //
