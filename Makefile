@@ -15,8 +15,9 @@ BENCH       ?=
 # The rooms whose values are used by several goroutines at once; deep races everything.
 CONCURRENT := ./internal/objstore/... ./internal/budget ./internal/row ./internal/engine ./internal/lake ./internal/overlay ./internal/search .
 
-# Tests of search that build many graphs, which the race detector slows beyond a gate's time; deep races them too.
-SLOWRACE := BytesOfVectorIndexes|VectorBundles|VectorArtifact|VectorIndexesOf|FileOfVectors|MappedBundle|VectorsAre|BuildsOfVectors|SearchesHoldNothing
+# Tests of search that build many graphs or read whole collections of texts, which the race detector slows beyond a gate's time;
+# deep races them too.
+SLOWRACE := BytesOfVectorIndexes|VectorBundles|VectorArtifact|VectorIndexesOf|FileOfVectors|MappedBundle|VectorsAre|BuildsOfVectors|SearchesHoldNothing|SciFact|XQuAD|BytesOfTextIndexes|TextBundles|HostileTexts|TextHistories
 
 .PHONY: help
 help: ## print this list
